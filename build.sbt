@@ -1,0 +1,50 @@
+import scala.util.Properties
+
+/** The version of everything: the wheel and the jar both read it from here. */
+val projectVersion = IO.read(file("VERSION")).trim
+
+/** One jar serves Spark 4.0 to 4.3, so it is compiled against the lowest of them. */
+val compileSparkVersion = "4.0.0"
+
+/** What the tests run on; choose with `-DsparkVersion=4.0.1`. */
+val sparkVersion = sys.props.getOrElse("sparkVersion", "4.1.0")
+
+/** The Scala library that each Spark line brings. */
+def scalaOf(spark: String): String = spark.split('.').take(2).mkString(".") match {
+  case "4.0" => "2.13.16"
+  case "4.1" => "2.13.17"
+  case _     => "2.13.18"
+}
+
+ThisBuild / organization := "io.github.semyonsinchenko"
+ThisBuild / version      := projectVersion
+ThisBuild / scalacOptions ++= Seq(
+  "-release:17", "-deprecation", "-feature", "-unchecked", "-Xlint", "-Werror", "-Wconf:cat=lint-infer-any:s")
+
+/** The connector. Spark is provided, and brings Jackson, Parquet and Hadoop: the jar bundles nothing. */
+lazy val connector = (project in file("scala"))
+  .settings(
+    name                 := "safetensors-spark",
+    scalaVersion         := scalaOf(compileSparkVersion),
+    libraryDependencies  += "org.apache.spark" %% "spark-sql" % compileSparkVersion % Provided,
+    Test / unmanagedSourceDirectories := Nil
+  )
+
+// A project of its own, because tests run on another Spark than the one compiled against.
+lazy val tests = (project in file("scala/src/test"))
+  .dependsOn(connector)
+  .settings(
+    scalaVersion := scalaOf(sparkVersion),
+    target       := (ThisBuild / baseDirectory).value / "scala" / "target" / s"tests-$sparkVersion",
+    Test / scalaSource       := baseDirectory.value / "scala",
+    Test / resourceDirectory := baseDirectory.value / "resources",
+    libraryDependencies ++= Seq(
+      "org.apache.spark"  %% "spark-sql"       % sparkVersion % Test,
+      "org.scalatest"     %% "scalatest"       % "3.2.19"     % Test,
+      "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0"   % Test),
+    Test / fork := true,
+    Test / parallelExecution := false,
+    Test / baseDirectory     := (ThisBuild / baseDirectory).value
+  )
+
+lazy val root = (project in file(".")).aggregate(connector, tests).settings(publish / skip := true)
