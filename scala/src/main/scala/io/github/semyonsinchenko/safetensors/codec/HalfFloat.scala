@@ -1,0 +1,78 @@
+package io.github.semyonsinchenko.safetensors.codec
+
+import java.lang.Double.doubleToRawLongBits
+import java.lang.Float.intBitsToFloat
+
+/**
+ * A 16-bit float.
+ *
+ * @param mantissaBits the bits after the implicit one
+ * @param minExponent  the exponent of the smallest normal number, as a power of two
+ */
+private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extends Serializable {
+  import HalfFloat._
+
+  private val shift       = DoubleMantissaBits - mantissaBits
+  private val infinity    = 0x7fff >>> mantissaBits << mantissaBits
+  private val quietBit    = 1 << (mantissaBits - 1)
+  private val payload     = (1 << mantissaBits) - 1
+  private val minBiased   = minExponent + DoubleBias
+  private val rebias      = (minBiased - 1).toLong << DoubleMantissaBits
+  private val smallNormal = minBiased.toLong << DoubleMantissaBits
+
+  /**
+   * The bits of the number after one rounding; [[Overflow]] where a finite number would become infinite.
+   * A NaN stays one, with its sign and the payload bits that fit.
+   */
+  def round(value: Double, nearest: Boolean): Int = {
+    val bits      = doubleToRawLongBits(value)
+    val sign      = (bits >>> 48).toInt & 0x8000
+    val magnitude = bits & Long.MaxValue
+    if (magnitude < DoubleInfinity) {
+      val rounded =
+        if (magnitude >= smallNormal) cut(magnitude - rebias, shift, nearest)
+        else roundSubnormal(magnitude, nearest)
+      if (rounded < infinity) sign | rounded else Overflow
+    } else if (magnitude == DoubleInfinity) sign | infinity
+    else sign | infinity | quietBit | ((magnitude >>> shift).toInt & payload)
+  }
+
+  /** Below the normal numbers every step down in exponent costs a bit. */
+  private def roundSubnormal(magnitude: Long, nearest: Boolean): Int = {
+    val exponent    = (magnitude >>> DoubleMantissaBits).toInt
+    val significand = (magnitude & DoubleMantissa) | (1L << DoubleMantissaBits)
+    // Past 54 bits nothing is left, and Java takes shifts modulo 64.
+    cut(significand, math.min(shift + minBiased - exponent, 54), nearest)
+  }
+
+  /** Rounding up may carry into the exponent, which is then the right one. */
+  private def cut(magnitude: Long, bits: Int, nearest: Boolean): Int = {
+    val up = if (nearest) (1L << (bits - 1)) - 1 + ((magnitude >>> bits) & 1) else 0L
+    ((magnitude + up) >>> bits).toInt
+  }
+}
+
+private[codec] object HalfFloat {
+  val F16  = new HalfFloat(mantissaBits = 10, minExponent = -14)
+  val BF16 = new HalfFloat(mantissaBits = 7, minExponent = -126)
+
+  final val Overflow = -1
+
+  private final val DoubleMantissaBits = 52
+  private final val DoubleBias         = 1023
+  private final val DoubleMantissa     = (1L << 52) - 1
+  private final val DoubleInfinity     = 0x7ffL << 52
+
+  /** The value of F16 bits, exactly. Java has this from version 20 on. */
+  def f16ToFloat(bits: Int): Float = {
+    val sign      = (bits & 0x8000) << 16
+    val magnitude = bits & 0x7fff
+    // Read as a float the bits are too small by 2^112, subnormals too; infinity and NaN keep the top exponent.
+    if (magnitude < 0x7c00) intBitsToFloat(sign | (magnitude << 13)) * TwoTo112
+    else intBitsToFloat(sign | 0x7f800000 | (magnitude << 13))
+  }
+
+  def bf16ToFloat(bits: Int): Float = intBitsToFloat(bits << 16)
+
+  private final val TwoTo112 = 5.192296858534828e33f
+}

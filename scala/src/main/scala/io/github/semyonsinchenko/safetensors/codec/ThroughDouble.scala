@@ -1,0 +1,34 @@
+package io.github.semyonsinchenko.safetensors.codec
+
+import java.nio.ByteBuffer
+
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/**
+ * Widens the values to double, which holds all but large longs exactly, and encodes the doubles. In runs, so that
+ * the doubles stay in the processor's cache.
+ */
+private[codec] final class ThroughDouble[A](widen: Widening[A], sink: Sink) extends Encoder[A] {
+
+  def dtype: Dtype = sink.dtype
+
+  def encode(values: A, out: ByteBuffer): Unit = {
+    val length = java.lang.reflect.Array.getLength(values)
+    val run    = new Array[Double](math.min(length, ThroughDouble.RunLength))
+    var from   = 0
+    while (from < length) {
+      val n = math.min(run.length, length - from)
+      widen(values, from, run, n)
+      val refused = sink.put(run, n, out)
+      if (refused < n) throw unencodable(values, from + refused)
+      from += n
+    }
+  }
+
+  private def unencodable(values: A, index: Int): UnencodableValueException =
+    new UnencodableValueException(java.lang.reflect.Array.get(values, index).toString, index, dtype)
+}
+
+private object ThroughDouble {
+  private final val RunLength = 1024
+}
