@@ -1,0 +1,7 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import org.apache.spark.sql.AnalysisException
+
+/** What a user asked for and cannot have, found on the driver before any task runs. */
+final class InvalidRequestException(message: String, cause: Option[Throwable] = None)
+    extends AnalysisException(message, None, None, cause, None, Map.empty[String, String], Array.empty)

@@ -1,0 +1,157 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.io.{FileNotFoundException, IOException}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.core.JsonProcessingException
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+/**
+ * One shard of a dataset.
+ *
+ * @param file        its name in the dataset's directory
+ * @param samples     rows in it, padding not counted
+ * @param bytes       the file's length
+ * @param headerBytes where the byte buffer begins
+ * @param crc32c      checksum of the whole file
+ */
+final case class ShardRecord(file: String, samples: Long, bytes: Long, headerBytes: Long, crc32c: Int)
+
+/** A tensor column as it was written; shape is per sample, and absent where rows differ or there were none. */
+final case class ColumnRecord(name: String, dtype: Option[String], shape: Option[Seq[Int]])
+
+/**
+ * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
+ *
+ * @param commitId of the write that made this manifest; the index of the same write carries it too
+ * @param mode     how the last write put rows into tensors: `batch` or `key_value`
+ * @param options  the options of the last write, as given
+ * @param shards   in the order of the rows
+ */
+final case class Manifest(
+    commitId: String,
+    mode: String,
+    options: Map[String, String],
+    schema: Seq[ColumnRecord],
+    shards: Seq[ShardRecord]) {
+
+  def samples: Long = shards.iterator.map(_.samples).sum
+
+  def bytes: Long = shards.iterator.map(_.bytes).sum
+
+  def toJson: String = ManifestJson.write(this)
+
+  /** Puts this manifest in the place of the directory's old one, if it has one. */
+  def write(directory: Path, conf: Configuration): Unit =
+    AtomicFile.write(new Path(directory, Manifest.FileName), toJson, conf)
+}
+
+object Manifest {
+
+  val FileName = "dataset_manifest.json"
+
+  /** The manifest of the dataset in `directory`; none where there is no dataset. */
+  def read(directory: Path, conf: Configuration): Option[Manifest] = {
+    val path = new Path(directory, FileName)
+    try {
+      val in = path.getFileSystem(conf).open(path)
+      try Some(ManifestJson.read(in.readAllBytes(), path)) finally in.close()
+    } catch { case _: FileNotFoundException => None }
+  }
+}
+
+/** A manifest that cannot be relied on. */
+final class InvalidManifestException(path: Path, detail: String)
+    extends IOException(s"$path is not a valid dataset manifest: $detail. Write the dataset again, or remove the file to read " +
+      "the directory's safetensors files as they are.")
+
+private object ManifestJson {
+  private val mapper = new ObjectMapper
+
+  def write(manifest: Manifest): String = {
+    val root = mapper.createObjectNode()
+      .put("format_version", "1.0")
+      .put("safetensors_version", "1.0")
+      .put("total_samples", manifest.samples)
+      .put("total_bytes", manifest.bytes)
+    val shards = root.putArray("shards")
+    manifest.shards.foreach(shard => writeShard(shard, shards.addObject()))
+    root.put("commit_id", manifest.commitId).put("mode", manifest.mode)
+    val options = root.putObject("options")
+    manifest.options.toSeq.sorted.foreach { case (name, value) => options.put(name, value) }
+    val schema = root.putArray("schema")
+    manifest.schema.foreach(column => writeColumn(column, schema.addObject()))
+    mapper.writerWithDefaultPrettyPrinter().writeValueAsString(root)
+  }
+
+  private def writeShard(shard: ShardRecord, node: ObjectNode): Unit = {
+    node.put("file", shard.file).put("samples_count", shard.samples).put("bytes", shard.bytes)
+    node.put("header_bytes", shard.headerBytes).put("crc32c", f"${shard.crc32c}%08x")
+    ()
+  }
+
+  private def writeColumn(column: ColumnRecord, node: ObjectNode): Unit = {
+    node.put("name", column.name).put("dtype", column.dtype.orNull)
+    column.shape match {
+      case Some(shape) => val array = node.putArray("shape"); shape.foreach(array.add(_))
+      case None        => node.putNull("shape")
+    }
+    ()
+  }
+
+  def read(bytes: Array[Byte], path: Path): Manifest = {
+    val root =
+      try mapper.readTree(bytes)
+      catch { case e: JsonProcessingException => throw new InvalidManifestException(path, e.getOriginalMessage) }
+    val fields = new Fields(path)
+    Manifest(
+      fields.text(root, "commit_id"),
+      fields.text(root, "mode"),
+      fields.node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
+      fields.node(root, "schema").elements.asScala.map(readColumn(_, fields)).toVector,
+      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector)
+  }
+
+  private def readShard(node: JsonNode, fields: Fields): ShardRecord = ShardRecord(
+    fields.fileName(node, "file"),
+    fields.count(node, "samples_count"),
+    fields.count(node, "bytes"),
+    fields.count(node, "header_bytes"),
+    Integer.parseUnsignedInt(fields.text(node, "crc32c"), 16))
+
+  private def readColumn(node: JsonNode, fields: Fields): ColumnRecord = ColumnRecord(
+    fields.text(node, "name"),
+    Option(node.get("dtype")).filter(_.isTextual).map(_.asText),
+    Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector))
+
+  /** Fields that must be there. */
+  private final class Fields(path: Path) {
+    private def fault(detail: String) = throw new InvalidManifestException(path, detail)
+
+    def node(parent: JsonNode, name: String): JsonNode = {
+      val node = parent.get(name)
+      if (node == null || node.isNull) fault(s"it has no `$name`")
+      node
+    }
+
+    def text(parent: JsonNode, name: String): String = node(parent, name).asText
+
+    def count(parent: JsonNode, name: String): Long = {
+      val number = node(parent, name)
+      if (!number.canConvertToLong || number.asLong < 0) fault(s"`$name` is `$number`, expected a count")
+      number.asLong
+    }
+
+    /** A name in this directory: a manifest must not lead a reader elsewhere. */
+    def fileName(parent: JsonNode, name: String): String = {
+      val file = text(parent, name)
+      if (file.isEmpty || file == "." || file == ".." || file.exists(c => c == '/' || c == '\\'))
+        fault(s"the shard `$file` is not a file name in its directory")
+      file
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package io.github.semyonsinchenko.safetensors.format
+
+/** The bytes of one file, by position. Whoever opens it says where the file is; this layer opens none. */
+trait ByteSource extends AutoCloseable {
+
+  /** What errors call the file: its path. */
+  def name: String
+
+  /** The file's length in bytes. */
+  def length: Long
+
+  /**
+   * Copies `count` bytes from `position` of the file to `target` from `offset` on.
+   *
+   * @throws java.io.EOFException if the file ends before
+   */
+  def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit
+
+  /** A new array with `count` bytes from `position` of the file. */
+  final def bytes(position: Long, count: Int): Array[Byte] = {
+    val target = new Array[Byte](count)
+    read(position, target, 0, count)
+    target
+  }
+}

@@ -1,0 +1,72 @@
+package io.github.semyonsinchenko.safetensors.format
+
+import java.nio.{ByteBuffer, ByteOrder, CharBuffer}
+import java.nio.charset.{CodingErrorAction, StandardCharsets}
+
+/**
+ * A header that holds: tensors in the order of their bytes, without hole or overlap, filling their file.
+ *
+ * @param metadata  what `__metadata__` says; empty where it is absent
+ * @param tensors   in the order of their bytes
+ * @param dataStart where the byte buffer begins in the file
+ */
+final class Header private (
+    val metadata: Map[String, String],
+    val tensors: IndexedSeq[TensorInfo],
+    val dataStart: Long) {
+
+  private lazy val byName: Map[String, TensorInfo] = tensors.iterator.map(t => t.name -> t).toMap
+
+  def tensor(name: String): Option[TensorInfo] = byName.get(name)
+}
+
+object Header {
+
+  /** The longest header that readers take, by `MAX_HEADER_SIZE` of the official library. */
+  val MaxSize = 100000000
+
+  /** Bytes before the header, which tell its length. */
+  val Prefix = 8
+
+  // One request fetches the header of most files.
+  private val FirstRead = 64 * 1024
+
+  /**
+   * Reads and checks a file's header, and nothing of its byte buffer but what comes along in the first request.
+   *
+   * @throws InvalidFileException for a file that the official library refuses
+   */
+  def read(source: ByteSource): Header = {
+    def refuse(refusal: Refusal, detail: String) = throw new InvalidFileException(source.name, refusal, detail)
+    if (source.length < Prefix) refuse(Refusal.HeaderTooSmall, s"it has ${source.length} bytes, expected 8 or more")
+    val first = source.bytes(0, math.min(source.length, FirstRead).toInt)
+    val size  = ByteBuffer.wrap(first).order(ByteOrder.LITTLE_ENDIAN).getLong(0)
+    if (size < 0 || size > MaxSize)
+      refuse(Refusal.HeaderTooLarge, s"its header has ${java.lang.Long.toUnsignedString(size)} bytes, at most $MaxSize are allowed")
+    if (Prefix + size > source.length)
+      refuse(Refusal.InvalidHeaderLength, s"its header ends at byte ${Prefix + size}, but it has ${source.length} bytes")
+    val end   = Prefix + size.toInt
+    val bytes = if (end <= first.length) first else rest(source, first, end)
+    if (!isUtf8(bytes, end)) refuse(Refusal.InvalidHeader, "its header is not UTF-8")
+    val parsed =
+      try HeaderParser.parse(bytes, Prefix, end)
+      catch { case e: MalformedJson => refuse(Refusal.InvalidHeaderDeserialization, e.getMessage) }
+    new Header(parsed.metadata.getOrElse(Map.empty), HeaderCheck.inOrder(parsed, end, source), end.toLong)
+  }
+
+  private def rest(source: ByteSource, first: Array[Byte], end: Int): Array[Byte] = {
+    val bytes = java.util.Arrays.copyOf(first, end)
+    source.read(first.length, bytes, first.length, end - first.length)
+    bytes
+  }
+
+  /** Strictly: no overlong forms, no encoded surrogates. Decoded piece by piece, as a header may have 100 MB. */
+  private def isUtf8(bytes: Array[Byte], end: Int): Boolean = {
+    val decoder = StandardCharsets.UTF_8.newDecoder().onMalformedInput(CodingErrorAction.REPORT)
+    val in      = ByteBuffer.wrap(bytes, Prefix, end - Prefix)
+    val scratch = CharBuffer.allocate(8192)
+    var result  = decoder.decode(in, scratch.clear(), true)
+    while (result.isOverflow) result = decoder.decode(in, scratch.clear(), true)
+    !result.isError
+  }
+}

@@ -1,0 +1,57 @@
+package io.github.semyonsinchenko.safetensors.format
+
+/**
+ * The rules between tensors, offsets and file, as `Metadata::validate` of the official library has them. Sizes
+ * and offsets are unsigned 64-bit numbers, checked before anything is made of them.
+ */
+private[format] object HeaderCheck {
+
+  /** The tensors in the order of their bytes, after all checks; the header ends at byte `dataStart` of `source`. */
+  def inOrder(header: ParsedHeader, dataStart: Int, source: ByteSource): IndexedSeq[TensorInfo] = {
+    val tensors = header.tensors.toArray(Array.empty[TensorInfo])
+    java.util.Arrays.sort(tensors, byOffsets)
+    def refuse(refusal: Refusal, detail: String) = throw new InvalidFileException(source.name, refusal, detail)
+    var position = 0L
+    tensors.foreach { tensor =>
+      check(tensor, position, refuse)
+      position = tensor.end
+    }
+    if (position != source.length - dataStart)
+      refuse(Refusal.MetadataIncompleteBuffer,
+        s"its tensors end at byte ${unsigned(position)} of the byte buffer, which has ${source.length - dataStart} bytes")
+    scala.collection.immutable.ArraySeq.unsafeWrapArray(tensors)
+  }
+
+  private val byOffsets: java.util.Comparator[TensorInfo] = { (left, right) =>
+    val begins = java.lang.Long.compareUnsigned(left.begin, right.begin)
+    if (begins != 0) begins else java.lang.Long.compareUnsigned(left.end, right.end)
+  }
+
+  private def check(tensor: TensorInfo, position: Long, refuse: (Refusal, String) => Nothing): Unit = {
+    val name = s"tensor `${tensor.name}`"
+    if (tensor.begin != position)
+      refuse(Refusal.InvalidOffset, s"$name begins at byte ${unsigned(tensor.begin)}, expected ${unsigned(position)}")
+    if (java.lang.Long.compareUnsigned(tensor.end, tensor.begin) < 0)
+      refuse(Refusal.InvalidOffset, s"$name ends at byte ${unsigned(tensor.end)}, before it begins")
+    val bits = bitCount(tensor).getOrElse(
+      refuse(Refusal.ValidationOverflow, s"$name has the shape ${show(tensor.shape)}, too large for 64 bits"))
+    if (bits % 8 != 0)
+      refuse(Refusal.MisalignedSlice, s"$name has ${unsigned(bits)} bits, which are no whole bytes")
+    val size = java.lang.Long.divideUnsigned(bits, 8)
+    if (tensor.size != size)
+      refuse(Refusal.TensorInvalidInfo,
+        s"$name has ${unsigned(tensor.size)} bytes, but shape ${show(tensor.shape)} of ${tensor.dtype} takes ${unsigned(size)}")
+  }
+
+  /** Bits of all elements; none if a product on the way, from left to right, does not fit 64 bits. */
+  private def bitCount(tensor: TensorInfo): Option[Long] =
+    (tensor.shape.iterator ++ Iterator.single(tensor.dtype.bits.toLong))
+      .foldLeft(Option(1L))((product, factor) => product.flatMap(times(_, factor)))
+
+  private def times(a: Long, b: Long): Option[Long] =
+    if (b != 0 && java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) > 0) None else Some(a * b)
+
+  private def unsigned(n: Long): String = java.lang.Long.toUnsignedString(n)
+
+  private def show(shape: IndexedSeq[Long]): String = shape.map(unsigned).mkString("[", ", ", "]")
+}

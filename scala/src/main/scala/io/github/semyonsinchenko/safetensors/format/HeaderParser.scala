@@ -1,0 +1,100 @@
+package io.github.semyonsinchenko.safetensors.format
+
+import java.util
+
+import scala.collection.mutable
+import scala.collection.immutable.ArraySeq
+
+/** What a header says, before its offsets are checked. A name that is given twice counts as it is last given. */
+private[format] final case class ParsedHeader(metadata: Option[Map[String, String]], tensors: util.Collection[TensorInfo])
+
+/**
+ * The JSON of a header, read as the official library's types read it: also a tensor given as an array of its three
+ * fields, and a dtype given as an object with one null, are taken.
+ *
+ * @throws MalformedJson for what is not such a header
+ */
+private[format] object HeaderParser {
+
+  val Metadata = "__metadata__"
+
+  def parse(bytes: Array[Byte], start: Int, end: Int): ParsedHeader = {
+    val json        = new JsonScanner(bytes, start, end)
+    val tensors     = new util.LinkedHashMap[String, TensorInfo]
+    var metadata    = Option.empty[Map[String, String]]
+    var hasMetadata = false
+    json.fields {
+      case Metadata if hasMetadata => throw json.fault(s"`$Metadata` a second time")
+      case Metadata                => hasMetadata = true; metadata = readMetadata(json)
+      case name                    => tensors.put(name, readTensor(json, name)); ()
+    }
+    json.finish()
+    ParsedHeader(metadata, tensors.values)
+  }
+
+  private def readMetadata(json: JsonScanner): Option[Map[String, String]] =
+    if (json.peek() == 'n') { json.literal("null"); None }
+    else {
+      val entries = Map.newBuilder[String, String]
+      json.fields { key =>
+        if (json.peek() != '"') throw json.fault(s"`$Metadata` value of `$key` is not a string")
+        entries += key -> json.string()
+      }
+      Some(entries.result())
+    }
+
+  private def readTensor(json: JsonScanner, name: String): TensorInfo = {
+    val tensor = new TensorFields(json, name)
+    if (json.peek() == '[') {
+      val inOrder = Iterator("dtype", "shape", "data_offsets")
+      json.elements {
+        if (inOrder.hasNext) tensor.read(inOrder.next()) else throw json.fault(s"tensor `$name` has a fourth element")
+      }
+    } else json.fields(tensor.read)
+    tensor.result()
+  }
+
+  private final class TensorFields(json: JsonScanner, name: String) {
+    private var dtype   = Option.empty[Dtype]
+    private var shape   = Option.empty[IndexedSeq[Long]]
+    private var offsets = Option.empty[(Long, Long)]
+
+    def read(field: String): Unit = field match {
+      case "dtype"        => once(field, dtype); dtype = Some(readDtype())
+      case "shape"        => once(field, shape); shape = Some(readNumbers())
+      case "data_offsets" => once(field, offsets); offsets = Some(readOffsets())
+      case _              => json.skipValue()
+    }
+
+    private def once(field: String, value: Option[Any]): Unit =
+      if (value.isDefined) throw json.fault(s"tensor `$name` has `$field` twice")
+
+    private def readDtype(): Dtype = {
+      var dtypeName = ""
+      if (json.peek() == '{') {
+        var count = 0
+        json.fields { key => dtypeName = key; count += 1; json.literal("null") }
+        if (count != 1) throw json.fault(s"tensor `$name` has a dtype that is not one name")
+      } else dtypeName = json.string()
+      Dtype.of(dtypeName).getOrElse(throw json.fault(s"tensor `$name` has the unknown dtype `$dtypeName`"))
+    }
+
+    private def readNumbers(): IndexedSeq[Long] = {
+      val numbers = mutable.ArrayBuilder.make[Long]
+      json.elements(numbers += json.unsigned())
+      ArraySeq.unsafeWrapArray(numbers.result())
+    }
+
+    private def readOffsets(): (Long, Long) = {
+      val numbers = readNumbers()
+      if (numbers.length != 2) throw json.fault(s"tensor `$name` has ${numbers.length} data_offsets, expected 2")
+      (numbers(0), numbers(1))
+    }
+
+    def result(): TensorInfo = {
+      def missing(field: String) = throw json.fault(s"tensor `$name` has no `$field`")
+      val (begin, end)           = offsets.getOrElse(missing("data_offsets"))
+      TensorInfo(name, dtype.getOrElse(missing("dtype")), shape.getOrElse(missing("shape")), begin, end)
+    }
+  }
+}

@@ -1,0 +1,194 @@
+package io.github.semyonsinchenko.safetensors.format
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+/**
+ * Strict JSON over UTF-8 bytes, with the limits and refusals of the official library's parser (serde_json).
+ *
+ * Our own, because a lenient parser would accept files that others refuse (Jackson takes lone surrogates and
+ * caps names at 50,000 characters), and because headers reach 100 MB.
+ *
+ * @param bytes valid UTF-8 from `start` to `end`
+ */
+private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int) {
+  import JsonScanner._
+
+  private var at    = start
+  private var depth = 0
+
+  /** A fault at the present place. */
+  def fault(what: String): MalformedJson = new MalformedJson(s"$what at byte ${at - start} of the header")
+
+  /** The next byte that is no white space, which stays unread; -1 at the end. */
+  def peek(): Int = {
+    while (at < end && isSpace(bytes(at))) at += 1
+    if (at < end) bytes(at) else -1
+  }
+
+  def expect(char: Char): Unit =
+    if (peek() == char) at += 1 else throw fault(s"expected `$char`")
+
+  /** Reads an object, calling `field` with each name; `field` must read the value. */
+  def fields(field: String => Unit): Unit = nested('{', '}') {
+    if (peek() != '"') throw fault("expected a name in quotes")
+    val name = string()
+    expect(':')
+    field(name)
+  }
+
+  /** Reads an array, calling `element` before each element; `element` must read it. */
+  def elements(element: => Unit): Unit = nested('[', ']')(element)
+
+  private def nested(open: Char, close: Char)(item: => Unit): Unit = {
+    expect(open)
+    depth += 1
+    if (depth > MaxDepth) throw fault(s"nesting deeper than $MaxDepth")
+    if (peek() != close) {
+      item
+      while (peek() == ',') { at += 1; item }
+    }
+    expect(close)
+    depth -= 1
+  }
+
+  def string(): String = {
+    expect('"')
+    val from = at
+    while (at < end && isPlain(bytes(at))) at += 1
+    if (at < end && bytes(at) == '"') { at += 1; new String(bytes, from, at - 1 - from, UTF_8) }
+    else escapedString(from)
+  }
+
+  private def escapedString(from: Int): String = {
+    val text  = new java.lang.StringBuilder
+    var plain = from
+    while (at < end && bytes(at) != '"') {
+      if (bytes(at) == '\\') {
+        text.append(new String(bytes, plain, at - plain, UTF_8))
+        at += 1
+        text.appendCodePoint(escape())
+        plain = at
+      } else if (isPlain(bytes(at))) at += 1
+      else throw fault("a raw control character in a string")
+    }
+    if (at >= end) throw fault("a string without end")
+    at += 1
+    text.append(new String(bytes, plain, at - 1 - plain, UTF_8)).toString
+  }
+
+  private def escape(): Int = {
+    val char = if (at < end) bytes(at) else -1
+    at += 1
+    char match {
+      case '"' | '\\' | '/' => char
+      case 'b'              => '\b'
+      case 'f'              => '\f'
+      case 'n'              => '\n'
+      case 'r'              => '\r'
+      case 't'              => '\t'
+      case 'u'              => unicode()
+      case _                => throw fault("an unknown escape in a string")
+    }
+  }
+
+  private def unicode(): Int = {
+    val first = hex4()
+    if (Character.isLowSurrogate(first.toChar)) throw fault("a lone surrogate in a string")
+    if (!Character.isHighSurrogate(first.toChar)) first
+    else {
+      if (at + 1 >= end || bytes(at) != '\\' || bytes(at + 1) != 'u') throw fault("a lone surrogate in a string")
+      at += 2
+      val second = hex4()
+      if (!Character.isLowSurrogate(second.toChar)) throw fault("a lone surrogate in a string")
+      Character.toCodePoint(first.toChar, second.toChar)
+    }
+  }
+
+  private def hex4(): Int = {
+    if (at + 4 > end) throw fault("an escape without end")
+    var value = 0
+    var i     = 0
+    while (i < 4) {
+      val digit = Character.digit(bytes(at + i).toChar, 16)
+      if (bytes(at + i) < 0 || digit < 0) throw fault("an escape with a wrong digit")
+      value = value * 16 + digit
+      i += 1
+    }
+    at += 4
+    value
+  }
+
+  /** An unsigned 64-bit whole number, written as digits only. */
+  def unsigned(): Long = {
+    peek()
+    val from = at
+    skipNumber()
+    val text = new String(bytes, from, at - from, UTF_8)
+    if (!text.forall(c => c >= '0' && c <= '9')) throw fault(s"`$text` is not a whole number from 0 on")
+    try java.lang.Long.parseUnsignedLong(text)
+    catch { case _: NumberFormatException => throw fault(s"`$text` does not fit 64 bits") }
+  }
+
+  /** Reads any value and forgets it, with all the checks. */
+  def skipValue(): Unit = peek() match {
+    case '{' => fields(_ => skipValue())
+    case '[' => elements(skipValue())
+    case '"' => string(); ()
+    case 't' => literal("true")
+    case 'f' => literal("false")
+    case 'n' => literal("null")
+    case _   => skipNumber()
+  }
+
+  def literal(word: String): Unit = {
+    peek()
+    if (!isNext(word)) throw fault(s"expected `$word`")
+    at += word.length
+  }
+
+  private def isNext(word: String): Boolean =
+    at + word.length <= end && word.indices.forall(i => bytes(at + i) == word(i))
+
+  private def skipNumber(): Unit = {
+    val from = at
+    if (at < end && bytes(at) == '-') at += 1
+    val first = at
+    digits()
+    if (bytes(first) == '0' && at > first + 1) throw fault("a number with a leading zero")
+    if (at < end && bytes(at) == '.') { at += 1; digits() }
+    if (at < end && (bytes(at) | 0x20) == 'e') {
+      at += 1
+      if (at < end && (bytes(at) == '+' || bytes(at) == '-')) at += 1
+      digits()
+    }
+    // The library reads what is no 64-bit integer as a double, and refuses one out of range.
+    if (at - from > 18 || isExponential(from)) {
+      if (new String(bytes, from, at - from, UTF_8).toDouble.isInfinite) throw fault("a number out of range")
+    }
+  }
+
+  private def isExponential(from: Int): Boolean = (from until at).exists(i => (bytes(i) | 0x20) == 'e')
+
+  private def digits(): Unit = {
+    val from = at
+    while (at < end && bytes(at) >= '0' && bytes(at) <= '9') at += 1
+    if (at == from) throw fault("expected a value")
+  }
+
+  /** Only white space may follow. */
+  def finish(): Unit = if (peek() != -1) throw fault("unexpected text")
+}
+
+private[format] object JsonScanner {
+
+  /** serde_json's recursion limit of 128 lets 127 levels through. */
+  private val MaxDepth = 127
+
+  private def isSpace(b: Byte): Boolean = b == ' ' || b == '\n' || b == '\r' || b == '\t'
+
+  // Bytes over 127 are negative here and belong to characters that are.
+  private def isPlain(b: Byte): Boolean = (b >= ' ' || b < 0) && b != '"' && b != '\\'
+}
+
+/** The text is not the JSON that a header takes. */
+private[format] final class MalformedJson(message: String) extends RuntimeException(message, null, false, false)

@@ -1,0 +1,22 @@
+package io.github.semyonsinchenko.safetensors.read
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.connector.read.{Scan, ScanBuilder, SupportsPushDownRequiredColumns}
+import org.apache.spark.sql.types.StructType
+
+import io.github.semyonsinchenko.safetensors.dataset.DataFile
+
+/** Collects what the query needs of the files: columns, and fields of them. */
+final class SafetensorsScanBuilder(files: => Seq[DataFile], schema: StructType, conf: Configuration)
+    extends ScanBuilder
+    with SupportsPushDownRequiredColumns {
+
+  private var required = schema
+
+  override def pruneColumns(requiredSchema: StructType): Unit = required = requiredSchema
+
+  override def build(): Scan = {
+    ScanPlan.checkSchema(schema)
+    new SafetensorsScan(ScanPlan.of(files, required), required, conf)
+  }
+}

@@ -1,0 +1,43 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/** One column of a batch: its bytes so far, and the sample that all its rows must be like. */
+private[write] final class BatchColumn(plan: ColumnPlan) {
+  private val encoder        = CellEncoder.of(plan)
+  private var sample: Sample = _
+  private var varies         = false
+
+  val payload = new Payload
+
+  def name: String = plan.name
+
+  def dtype: Dtype = sample.dtype
+
+  def shape: Seq[Int] = sample.shape
+
+  /** Appends a row's cell; `rows` are in the batch already. */
+  def append(row: InternalRow, rows: Int): Unit = {
+    if (row.isNullAt(plan.ordinal)) throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
+    val next = encoder.encode(row, plan.ordinal, payload)
+    if ((next ne sample) && next != sample) {
+      if (rows > 0) throw new InvalidCellException(
+        s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")
+      varies ||= sample != null
+      sample = next
+    }
+  }
+
+  /** Fills a batch of `rows` up to `batchSize` rows with zeros. */
+  def pad(rows: Int, batchSize: Int): Unit = payload.appendZeros(payload.size / rows * (batchSize - rows))
+
+  def discard(): Unit = payload.clear()
+
+  def record: ColumnRecord = {
+    val known = Option(sample).filterNot(_ => varies)
+    ColumnRecord(name, known.map(_.dtype).orElse(plan.dtype).map(_.name), known.map(_.shape).orElse(plan.shape))
+  }
+}

@@ -1,0 +1,66 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
+import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
+
+/** Stacks rows: each column becomes one tensor of a shard, with the rows as its first dimension. */
+private[write] final class BatchShardWriter(plan: WritePlan, mode: WriteMode.Batch, partition: Int, open: String => ShardFile) {
+
+  private val columns = plan.columns.map(new BatchColumn(_))
+  private val inOrder = mutable.ArrayBuffer.empty[ShardRecord]
+  private val names   = new ShardNames(partition)
+  private var rows    = 0
+  private var written = 0L
+
+  def write(row: InternalRow): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      try columns(i).append(row, rows)
+      catch { case e: InvalidCellException => throw new InvalidRowException(
+        s"Column `${columns(i).name}`, row ${written} of partition $partition: ${e.getMessage}.") }
+      i += 1
+    }
+    rows += 1
+    written += 1
+    if (rows == mode.rows) closeShard(rows)
+  }
+
+  /** Writes what is left, as the tail strategy says. */
+  def finish(): Unit = if (rows > 0) mode.tail match {
+    case Tail.Write => closeShard(rows)
+    case Tail.Drop  => columns.foreach(_.discard())
+    case Tail.Pad   => columns.foreach(_.pad(rows, mode.rows)); closeShard(mode.rows)
+  }
+
+  def shards: Seq[ShardRecord] = inOrder.toSeq
+
+  /** What the columns turned out to be. */
+  def schema: Seq[ColumnRecord] = columns.map(_.record)
+
+  private def closeShard(leading: Int): Unit = {
+    val sorted = columns.sortBy(c => (c.dtype, c.name))(HeaderWriter.order)
+    val header = HeaderWriter.bytes(plan.metadata, place(sorted, leading))
+    val name   = names.next()
+    val file   = open(name)
+    try {
+      file.write(java.nio.ByteBuffer.wrap(header))
+      sorted.foreach(_.payload.drain(file))
+    } finally file.close()
+    inOrder += ShardRecord(name, rows, file.length, header.length, file.crc32c)
+    rows = 0
+  }
+
+  private def place(sorted: Seq[BatchColumn], leading: Int): Seq[TensorInfo] = {
+    var begin = 0L
+    sorted.map { column =>
+      val end    = begin + column.payload.size
+      val tensor = TensorInfo(column.name, column.dtype, (leading +: column.shape).map(_.toLong).toVector, begin, end)
+      begin = end
+      tensor
+    }
+  }
+}

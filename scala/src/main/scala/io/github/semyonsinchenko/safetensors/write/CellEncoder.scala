@@ -1,0 +1,58 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
+
+import io.github.semyonsinchenko.safetensors.codec.Encoder
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/** A sample's dtype and shape. */
+private[write] final case class Sample(dtype: Dtype, shape: Seq[Int]) {
+
+  override def toString: String = s"$dtype ${Sample.show(shape)}"
+}
+
+private[write] object Sample {
+
+  def show(shape: Seq[Int]): String = shape.mkString("[", ", ", "]")
+
+  /** Elements of a shape; none where they do not fit 64 bits. */
+  def count(shape: Seq[Int]): Option[Long] =
+    try Some(shape.foldLeft(1L)(Math.multiplyExact(_, _)))
+    catch { case _: ArithmeticException => None }
+}
+
+/** Turns the cells of one column into tensors' bytes; chosen once for the column. */
+private[write] trait CellEncoder {
+
+  /**
+   * Appends a cell's bytes to `payload`, and tells what sample it is. The cell is not null.
+   *
+   * @throws InvalidCellException if it is no tensor
+   */
+  def encode(row: InternalRow, ordinal: Int, payload: Payload): Sample
+}
+
+/** What is wrong with a cell; the caller adds the column and the row. */
+private[write] final class InvalidCellException(message: String) extends RuntimeException(message, null, false, false)
+
+private[write] object CellEncoder {
+
+  def of(column: ColumnPlan): CellEncoder = column.cells match {
+    case CellType.Tensor                        => new TensorEncoder(column.dtype, column.shape)
+    case CellType.Numbers(number, containsNull) => numbers(number, column, containsNull)
+  }
+
+  private def numbers(number: Number, column: ColumnPlan, containsNull: Boolean): CellEncoder = {
+    def array[A](encoder: Encoder[A])(values: ArrayData => A) = new ArrayEncoder(encoder, column.shape, containsNull)(values)
+    val dtype = column.dtype.getOrElse(number.dtype)
+    number match {
+      case Number.Byte   => array(Encoder.bytes(dtype, column.rounding))(_.toByteArray())
+      case Number.Short  => array(Encoder.shorts(dtype, column.rounding))(_.toShortArray())
+      case Number.Int    => array(Encoder.ints(dtype, column.rounding))(_.toIntArray())
+      case Number.Long   => array(Encoder.longs(dtype, column.rounding))(_.toLongArray())
+      case Number.Float  => array(Encoder.floats(dtype, column.rounding))(_.toFloatArray())
+      case Number.Double => array(Encoder.doubles(dtype, column.rounding))(_.toDoubleArray())
+    }
+  }
+}

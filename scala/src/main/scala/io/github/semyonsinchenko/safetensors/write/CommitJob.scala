@@ -1,0 +1,92 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path, PathIsNotEmptyDirectoryException}
+import org.apache.hadoop.mapreduce._
+import org.apache.hadoop.mapreduce.lib.output.{FileOutputCommitter, PathOutputCommitter, PathOutputCommitterFactory}
+import org.apache.hadoop.mapreduce.task.{JobContextImpl, TaskAttemptContextImpl}
+
+/**
+ * One write as the Hadoop committer of its file system sees it: the one that the configuration names, such as S3A's magic
+ * committer, and else the plain one, which keeps files under `_temporary` until the job commits.
+ */
+private[write] final class CommitJob(directory: Path, id: UUID, base: Configuration) {
+
+  private val conf = {
+    val own = new Configuration(base)
+    // Two jobs in one directory would otherwise share `_temporary/0`, and the one that commits first would publish the
+    // other's shards and then delete its files. So each has a number of its own, and cleans up behind itself alone.
+    own.setInt(MRJobConfig.APPLICATION_ATTEMPT_ID, (id.getMostSignificantBits >>> 33).toInt)
+    own.setBoolean(FileOutputCommitter.FILEOUTPUTCOMMITTER_CLEANUP_SKIPPED, true)
+    // The manifest is what tells that a write succeeded.
+    own.setBoolean(FileOutputCommitter.SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, false)
+    // How the committers of object stores know jobs of Spark apart.
+    own.set("spark.sql.sources.writeJobUUID", id.toString)
+    own
+  }
+
+  private val jobId      = new JobID(id.toString.replace("-", ""), 0)
+  private val jobContext = new JobContextImpl(conf, jobId)
+
+  private def jobCommitter: PathOutputCommitter =
+    committer(new TaskAttemptContextImpl(conf, new TaskAttemptID(new TaskID(jobId, TaskType.MAP, 0), 0)))
+
+  private def committer(context: TaskAttemptContext): PathOutputCommitter =
+    PathOutputCommitterFactory.createCommitter(directory, context)
+
+  def setUp(): Unit = jobCommitter.setupJob(jobContext)
+
+  /** @param attempt a number that no other attempt in this application has */
+  def task(partition: Int, attempt: Long): CommitTask = {
+    val taskId  = new TaskID(jobId, TaskType.MAP, partition)
+    val context = new TaskAttemptContextImpl(conf, new TaskAttemptID(taskId, (attempt & Int.MaxValue).toInt))
+    new CommitTask(committer(context), context)
+  }
+
+  /** Makes the files of the tasks that committed visible. */
+  def commit(): Unit = {
+    val committer = jobCommitter
+    committer.commitJob(jobContext)
+    cleanUp(committer)
+  }
+
+  def abort(): Unit = jobCommitter match {
+    // Its `abortJob` would delete the whole `_temporary`, other jobs' files too.
+    case plain: FileOutputCommitter => cleanUp(plain)
+    case other                      => other.abortJob(jobContext, JobStatus.State.FAILED)
+  }
+
+  private def cleanUp(committer: PathOutputCommitter): Unit = committer match {
+    case plain: FileOutputCommitter =>
+      val own = plain.getJobAttemptPath(jobContext)
+      val fs  = own.getFileSystem(conf)
+      fs.delete(own, true)
+      deleteIfEmpty(own.getParent, fs)
+    case _                          =>
+  }
+
+  private def deleteIfEmpty(directory: Path, fs: FileSystem): Unit =
+    try { if (fs.exists(directory) && fs.listStatus(directory).isEmpty) fs.delete(directory, false); () }
+    catch { case _: PathIsNotEmptyDirectoryException => } // another job began meanwhile
+}
+
+/** A task attempt's side of a [[CommitJob]]. */
+private[write] final class CommitTask(committer: PathOutputCommitter, context: TaskAttemptContext) {
+
+  def setUp(): Unit = committer.setupTask(context)
+
+  /** Where the attempt's files go until it commits. */
+  def workPath: Path = committer.getWorkPath
+
+  def conf: Configuration = context.getConfiguration
+
+  /** Commits, if Spark's coordinator grants it to this attempt. */
+  def commit(): Unit = {
+    val id = context.getTaskAttemptID
+    org.apache.spark.mapred.SparkHadoopMapRedUtil.commitTask(committer, context, id.getJobID.getId, id.getTaskID.getId)
+  }
+
+  def abort(): Unit = committer.abortTask(context)
+}

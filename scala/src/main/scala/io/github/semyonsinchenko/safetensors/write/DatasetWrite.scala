@@ -1,0 +1,77 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.util.SerializableConfiguration
+import org.slf4j.LoggerFactory
+
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Manifest, ShardRecord}
+
+/** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
+private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration) extends BatchWrite {
+
+  private val id  = UUID.randomUUID()
+  private val job = new CommitJob(target.directory, id, conf)
+  private val log = LoggerFactory.getLogger(getClass)
+
+  override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = {
+    job.setUp()
+    val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
+    new ShardWriterFactory(plan, target.directory.toString, id, shared)
+  }
+
+  // A task asks Spark's coordinator itself, in `SparkHadoopMapRedUtil`: the coordinator of DSv2 counts the loser of a
+  // speculation as failed, and bars every retry after an upload that failed.
+  override def useCommitCoordinator(): Boolean = false
+
+  override def commit(messages: Array[WriterCommitMessage]): Unit = {
+    val written = messages.collect { case message: ShardsWritten => message }
+    job.commit()
+    val old      = Manifest.read(target.directory, conf)
+    val kept     = old.filter(_ => target.existing == Existing.Keep)
+    val manifest = Manifest(
+      id.toString,
+      plan.mode.name,
+      plan.options,
+      SchemaRecord.merge(kept.map(_.schema).toSeq ++ written.map(_.schema)),
+      kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards))
+    manifest.write(target.directory, conf)
+    if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
+  }
+
+  override def abort(messages: Array[WriterCommitMessage]): Unit = {
+    job.abort()
+    // With version 2 of Hadoop's algorithm, shards of committed tasks stand in the directory already.
+    delete(messages.toSeq.collect { case message: ShardsWritten => message.shards.map(_.file) }.flatten)
+  }
+
+  /** Shards that no manifest names any more. What cannot be deleted is left, as no reader takes it for data. */
+  private def delete(files: Seq[String]): Unit = {
+    val fs = target.directory.getFileSystem(conf)
+    files.foreach { file =>
+      try fs.delete(new Path(target.directory, file), false)
+      catch { case e: java.io.IOException => log.warn(s"$file could not be deleted from ${target.directory}.", e) }
+    }
+  }
+
+  override def toString: String = s"safetensors ${target.directory}"
+}
+
+/** What a task wrote. */
+private[write] final case class ShardsWritten(shards: Seq[ShardRecord], schema: Seq[ColumnRecord]) extends WriterCommitMessage
+
+/** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
+private final class ShardWriterFactory(plan: WritePlan, directory: String, id: UUID, conf: Broadcast[SerializableConfiguration])
+    extends DataWriterFactory {
+
+  override def createWriter(partitionId: Int, taskId: Long): DataWriter[InternalRow] = {
+    val task = new CommitJob(new Path(directory), id, conf.value.value).task(partitionId, taskId)
+    new TaskWriter(plan, partitionId, task)
+  }
+}

@@ -1,0 +1,36 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.connector.write._
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import io.github.semyonsinchenko.safetensors.dataset.Location
+
+/** Checks a write in full, before any task and for EXPLAIN too. */
+final class SafetensorsWriteBuilder(schema: StructType, options: CaseInsensitiveStringMap, conf: Configuration)
+    extends WriteBuilder
+    with SupportsTruncate {
+
+  private var existing: Existing = Existing.Keep
+
+  override def truncate(): WriteBuilder = {
+    existing = Existing.Replace
+    this
+  }
+
+  override def build(): Write = {
+    val plan   = WritePlan.of(WriteOptions.of(options), schema)
+    val target = Target.of(Location.one(options), existing, plan, conf)
+    new SafetensorsWrite(plan, target, conf)
+  }
+
+  override def buildForBatch(): BatchWrite = build().toBatch
+}
+
+private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Configuration) extends Write {
+
+  override def description(): String = s"safetensors ${target.directory}"
+
+  override def toBatch: BatchWrite = new DatasetWrite(plan, target, conf)
+}

@@ -1,0 +1,65 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.io.FileNotFoundException
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Manifest}
+
+/** What becomes of the dataset that is there. */
+private[write] sealed trait Existing extends Product with Serializable
+
+private[write] object Existing {
+
+  /** Its shards stay, and the new ones come behind them. */
+  case object Keep extends Existing
+
+  /** The new shards take its place, and its own are deleted after the commit. */
+  case object Replace extends Existing
+}
+
+/** The directory that is written to, after its checks. */
+private[write] final case class Target(directory: Path, existing: Existing)
+
+private[write] object Target {
+
+  /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
+  def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
+    val present = list(directory, conf)
+    Manifest.read(directory, conf) match {
+      case Some(old) if existing == Existing.Keep => checkLike(old, plan, directory)
+      case Some(_)                                =>
+      case None                                   => present.find(isData).foreach(refuse(directory, _))
+    }
+    Target(directory, existing)
+  }
+
+  private def list(directory: Path, conf: Configuration): Seq[FileStatus] = {
+    val fs = directory.getFileSystem(conf)
+    try {
+      if (fs.getFileStatus(directory).isFile)
+        throw new InvalidRequestException(s"$directory is a file, and a dataset is a directory. Name another path.")
+      fs.listStatus(directory).toSeq
+    } catch { case _: FileNotFoundException => Nil }
+  }
+
+  private def isData(status: FileStatus): Boolean = {
+    val name = status.getPath.getName
+    !name.startsWith("_") && !name.startsWith(".")
+  }
+
+  private def refuse(directory: Path, status: FileStatus): Nothing = throw new InvalidRequestException(
+    s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
+      s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
+
+  private def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = {
+    def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
+      s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
+    if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)
+    val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
+    if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
+    for (column <- plan.columns; dtype <- column.dtype; was <- old.schema.find(_.name == column.name).flatMap(_.dtype))
+      if (was != dtype.name) differs(s"column `${column.name}` as", was, dtype.name)
+  }
+}

@@ -1,0 +1,28 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
+
+/** One task attempt: its rows go to shards in a place of its own, which become the job's when it commits. */
+private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: CommitTask) extends DataWriter[InternalRow] {
+  task.setUp()
+
+  private val shards = plan.mode match {
+    case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, open)
+  }
+
+  private def open(name: String): ShardFile = ShardFile.create(new Path(task.workPath, name), task.conf)
+
+  override def write(row: InternalRow): Unit = shards.write(row)
+
+  override def commit(): WriterCommitMessage = {
+    shards.finish()
+    task.commit()
+    ShardsWritten(shards.shards, shards.schema)
+  }
+
+  override def abort(): Unit = task.abort()
+
+  override def close(): Unit = ()
+}

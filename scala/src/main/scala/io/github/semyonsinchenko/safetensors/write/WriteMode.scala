@@ -1,0 +1,33 @@
+package io.github.semyonsinchenko.safetensors.write
+
+/** How rows become tensors. */
+sealed trait WriteMode extends Product with Serializable {
+
+  /** Its name in the manifest. */
+  def name: String
+}
+
+object WriteMode {
+
+  /** A tensor for each column and shard, of `rows` rows stacked. */
+  final case class Batch(rows: Int, tail: Tail) extends WriteMode {
+    override def name: String = "batch"
+  }
+}
+
+/** What becomes of the rows at a task's end that are too few for a batch. */
+sealed abstract class Tail(val name: String) extends Product with Serializable
+
+object Tail {
+
+  /** A smaller batch. */
+  case object Write extends Tail("write")
+
+  /** Nothing: they are left out. */
+  case object Drop extends Tail("drop")
+
+  /** A batch filled up with zeros, which do not count as samples. */
+  case object Pad extends Tail("pad")
+
+  val all: Vector[Tail] = Vector(Write, Drop, Pad)
+}

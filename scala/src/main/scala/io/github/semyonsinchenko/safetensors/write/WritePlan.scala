@@ -1,0 +1,88 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, TensorStruct}
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/**
+ * A column to write.
+ *
+ * @param ordinal its place in the rows
+ * @param dtype   what its tensors must be; none where each Tensor Struct says so itself
+ * @param shape   of a sample; none where it is the cell's own
+ */
+final case class ColumnPlan(
+    name: String,
+    ordinal: Int,
+    cells: CellType,
+    dtype: Option[Dtype],
+    shape: Option[Seq[Int]],
+    rounding: Rounding)
+
+/** A write after all checks that schema and options allow. Made on the driver, handed to every task. */
+final case class WritePlan(
+    mode: WriteMode,
+    columns: Vector[ColumnPlan],
+    metadata: Map[String, String],
+    options: Map[String, String])
+
+object WritePlan {
+
+  /** @throws InvalidRequestException if these options cannot write these columns */
+  def of(options: WriteOptions, schema: StructType): WritePlan = {
+    val names = options.columns.getOrElse(schema.fieldNames.toVector).map(resolve(_, schema))
+    checkNames(names)
+    checkNamed("shapes", options.shapes.keys, names)
+    options.dtypes match {
+      case Dtypes.ByColumn(dtypes) => checkNamed("dtype", dtypes.keys, names)
+      case Dtypes.Single(_)        =>
+    }
+    WritePlan(options.mode, names.map(plan(_, options, schema)).toVector, options.metadata, options.asGiven)
+  }
+
+  private def resolve(name: String, schema: StructType): String =
+    schema.fieldNames.find(SQLConf.get.resolver(_, name)).getOrElse(throw new InvalidRequestException(
+      s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
+
+  private def checkNames(names: Seq[String]): Unit = {
+    if (names.isEmpty) throw new InvalidRequestException("There is no column to write.")
+    names.groupBy(_.toLowerCase).values.find(_.size > 1).foreach { same =>
+      throw new InvalidRequestException(
+        s"Columns ${same.map(n => s"`$n`").mkString(" and ")} differ only in case or not at all, and Spark could not tell " +
+          "their tensors apart when it reads them. Rename one.")
+    }
+    if (names.contains("__metadata__")) throw new InvalidRequestException(
+      "Column `__metadata__` would be a tensor that no reader finds: the format keeps that name. Rename it.")
+  }
+
+  private def checkNamed(option: String, named: Iterable[String], columns: Seq[String]): Unit =
+    named.find(!columns.contains(_)).foreach { name =>
+      throw new InvalidRequestException(
+        s"Option `$option` names `$name`, but the columns to write are: ${columns.mkString(", ")}.")
+    }
+
+  private def plan(name: String, options: WriteOptions, schema: StructType): ColumnPlan = {
+    val ordinal = schema.fieldIndex(name)
+    val cells   = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
+      s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected an array of numbers or a " +
+        s"Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
+    val asked = options.dtypes match {
+      case Dtypes.Single(dtype)    => Some(dtype)
+      case Dtypes.ByColumn(dtypes) => dtypes.get(name)
+    }
+    ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), options.shapes.get(name), options.rounding)
+  }
+
+  private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {
+    case CellType.Tensor             => asked
+    case CellType.Numbers(number, _) =>
+      val dtype = asked.getOrElse(number.dtype)
+      if (!Encoder.targets.contains(dtype)) throw new InvalidRequestException(
+        s"Column `$name` is an array of numbers, which cannot be written as $dtype, only as: " +
+          s"${Encoder.targets.mkString(", ")}. Give Tensor Structs that hold the bytes.")
+      Some(dtype)
+  }
+}
