@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import java.io.IOException
-
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
@@ -27,6 +25,8 @@ private[safetensors] object SchemaInference {
   }
 
   private def headerOf(file: DataFile, conf: Configuration): Header =
-    try Using.resource(Sources.open(file, conf))(Header.read)
-    catch { case e: IOException => throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage}.", Some(e)) }
+    try Using.resource(Sources.open(file, conf))(Sources.header)
+    catch {
+      case e: UnreadableFileException => throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage}.", Some(e))
+    }
 }

@@ -1,13 +1,13 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import java.io.{File, FileNotFoundException, IOException}
+import java.io.{File, FileNotFoundException}
 import java.nio.file.NoSuchFileException
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{LocalFileSystem, Path, RawLocalFileSystem}
 
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
-import io.github.semyonsinchenko.safetensors.format.ByteSource
+import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException}
 
 /** Opens files: local ones by mapping, others as Hadoop streams. */
 private[read] object Sources {
@@ -19,7 +19,12 @@ private[read] object Sources {
       case fs                                         => new StreamSource(fs.open(path), file.path, file.length)
     } catch {
       case _: FileNotFoundException | _: NoSuchFileException =>
-        throw new IOException(s"${file.path} is gone: it was there when the query was planned. Run the query again.")
+        throw new UnreadableFileException(s"${file.path} is gone: it was there when the query was planned. Run the query again.")
     }
   }
+
+  /** The file's header, or an error that names the file and the rule that it breaks. */
+  def header(source: ByteSource): Header =
+    try Header.read(source)
+    catch { case e: InvalidFileException => throw new UnreadableFileException(e.getMessage, e) }
 }

@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import java.io.IOException
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
 import org.apache.spark.unsafe.types.UTF8String
@@ -20,14 +18,14 @@ private[read] object TensorRow {
 
   // The one copy of the tensor's bytes: Spark's binary value is an array.
   private def data(source: ByteSource, header: Header, tensor: TensorInfo): Array[Byte] = {
-    if (tensor.size > MaxBinary) throw new IOException(
+    if (tensor.size > MaxBinary) throw new UnreadableFileException(
       s"${source.name}: tensor `${tensor.name}` has ${tensor.size} bytes, and a binary value holds at most $MaxBinary. " +
         "Select its `shape` and `dtype` only.")
     source.bytes(header.dataStart + tensor.begin, tensor.size.toInt)
   }
 
   private def shape(source: ByteSource, tensor: TensorInfo): UnsafeArrayData = {
-    if (!tensor.shape.forall(dim => dim >= 0 && dim <= Int.MaxValue)) throw new IOException(
+    if (!tensor.shape.forall(dim => dim >= 0 && dim <= Int.MaxValue)) throw new UnreadableFileException(
       s"${source.name}: tensor `${tensor.name}` has a dimension that no integer holds: " +
         s"${tensor.shape.map(java.lang.Long.toUnsignedString).mkString("[", ", ", "]")}. Select its other fields only.")
     UnsafeArrayData.fromPrimitiveArray(tensor.shape.iterator.map(_.toInt).toArray)

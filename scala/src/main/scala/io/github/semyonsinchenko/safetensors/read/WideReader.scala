@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import java.io.IOException
-
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
@@ -20,20 +18,18 @@ private[read] final class WideReader(file: DataFile, columns: Vector[TensorColum
 
   override def next(): Boolean = {
     val isFirst = row == null
-    if (isFirst) row = Using.resource(Sources.open(file, conf))(readRow)
+    if (isFirst) row = Using.resource(Sources.open(file, conf))(source => readRow(source, Sources.header(source)))
     isFirst
   }
 
-  private def readRow(source: ByteSource): InternalRow = {
-    val header = Header.read(source)
+  private def readRow(source: ByteSource, header: Header): InternalRow =
     new GenericInternalRow(columns.map(cell(source, header, _)).toArray[Any])
-  }
 
   private def cell(source: ByteSource, header: Header, column: TensorColumn): Any =
     header.tensor(column.name) match {
       case Some(tensor)            => TensorRow.of(source, header, tensor, column.fields)
       case None if column.nullable => null
-      case None                    => throw new IOException(
+      case None                    => throw new UnreadableFileException(
         s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable to read null there.")
     }
 

@@ -1,4 +1,6 @@
 package io.github.semyonsinchenko.safetensors.write
 
-/** A row that cannot be written. Without stack trace: Spark prints an executor's frames, and the message says it all. */
-final class InvalidRowException(message: String) extends RuntimeException(message, null, false, false)
+import io.github.semyonsinchenko.safetensors.dataset.DataException
+
+/** A row that cannot be written: which column and row, what is wrong, and what to do. */
+final class InvalidRowException(message: String) extends DataException(message, "SAFETENSORS_INVALID_ROW")
