@@ -1,4 +1,4 @@
-import scala.util.Properties
+import java.net.URLClassLoader
 
 /** The version of everything: the wheel and the jar both read it from here. */
 val projectVersion = IO.read(file("VERSION")).trim
@@ -6,8 +6,17 @@ val projectVersion = IO.read(file("VERSION")).trim
 /** One jar serves Spark 4.0 to 4.3, so it is compiled against the lowest of them. */
 val compileSparkVersion = "4.0.0"
 
-/** What the tests run on; choose with `-DsparkVersion=4.0.1`. */
-val sparkVersion = sys.props.getOrElse("sparkVersion", "4.1.0")
+/** A folder of Spark's jars to test on, such as PySpark's `jars`: for Spark versions that Maven Central lacks. */
+val sparkJars = sys.props.get("sparkJars").map(file)
+
+/** What the tests run on; choose with `-DsparkVersion=4.0.1` or `-DsparkJars=<folder>`. */
+val sparkVersion = sparkJars.map(versionOf).getOrElse(sys.props.getOrElse("sparkVersion", "4.1.0"))
+
+def versionOf(jars: File): String = {
+  val prefix = "spark-core_2.13-"
+  val found  = (jars * s"$prefix*.jar").get().headOption
+  found.map(_.base.stripPrefix(prefix)).getOrElse(sys.error(s"-DsparkJars: $jars holds no $prefix*.jar"))
+}
 
 /** The Scala library that each Spark line brings. */
 def scalaOf(spark: String): String = spark.split('.').take(2).mkString(".") match {
@@ -16,33 +25,53 @@ def scalaOf(spark: String): String = spark.split('.').take(2).mkString(".") matc
   case _     => "2.13.18"
 }
 
+/** The JVM options that this Spark asks for on Java 17 and later: the list is its own, and differs by version. */
+def sparkJavaOptions(classpath: Seq[File]): Seq[String] = {
+  val launcher =
+    new URLClassLoader(classpath.filter(_.name.startsWith("spark-launcher")).map(_.toURI.toURL).toArray)
+  val options =
+    launcher.loadClass("org.apache.spark.launcher.JavaModuleOptions").getMethod("defaultModuleOptions")
+  options.invoke(null).asInstanceOf[String].split(' ').filter(_.nonEmpty).toSeq
+}
+
 ThisBuild / organization := "io.github.semyonsinchenko"
 ThisBuild / version      := projectVersion
 ThisBuild / scalacOptions ++= Seq(
-  "-release:17", "-deprecation", "-feature", "-unchecked", "-Xlint", "-Werror", "-Wconf:cat=lint-infer-any:s")
+  "-release:17",
+  "-deprecation",
+  "-feature",
+  "-unchecked",
+  "-Xlint",
+  "-Werror",
+  "-Wconf:cat=lint-infer-any:s")
 
 /** The connector. Spark is provided, and brings Jackson, Parquet and Hadoop: the jar bundles nothing. */
 lazy val connector = (project in file("scala"))
   .settings(
-    name                 := "safetensors-spark",
-    scalaVersion         := scalaOf(compileSparkVersion),
-    libraryDependencies  += "org.apache.spark" %% "spark-sql" % compileSparkVersion % Provided,
-    Test / unmanagedSourceDirectories := Nil
+    name                                      := "safetensors-spark",
+    scalaVersion                              := scalaOf(compileSparkVersion),
+    libraryDependencies += "org.apache.spark" %% "spark-sql" % compileSparkVersion % Provided,
+    Test / unmanagedSourceDirectories         := Nil
   )
 
 // A project of its own, because tests run on another Spark than the one compiled against.
 lazy val tests = (project in file("scala/src/test"))
   .dependsOn(connector)
   .settings(
-    scalaVersion := scalaOf(sparkVersion),
-    target       := (ThisBuild / baseDirectory).value / "scala" / "target" / s"tests-$sparkVersion",
-    Test / scalaSource       := baseDirectory.value / "scala",
+    scalaVersion       := scalaOf(sparkVersion),
+    target             := (ThisBuild / baseDirectory).value / "scala" / "target" / s"tests-$sparkVersion",
+    Test / scalaSource := baseDirectory.value / "scala",
     Test / resourceDirectory := baseDirectory.value / "resources",
     libraryDependencies ++= Seq(
-      "org.apache.spark"  %% "spark-sql"       % sparkVersion % Test,
-      "org.scalatest"     %% "scalatest"       % "3.2.19"     % Test,
-      "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0"   % Test),
+      "org.ow2.asm"        % "asm-tree"        % "9.11.1"   % Test,
+      "org.scalatest"     %% "scalatest"       % "3.2.19"   % Test,
+      "org.scalatestplus" %% "scalacheck-1-18" % "3.2.19.0" % Test
+    ),
+    libraryDependencies ++= sparkJars.fold(Seq("org.apache.spark" %% "spark-sql" % sparkVersion % Test))(_ =>
+      Nil),
+    Test / unmanagedJars ++= sparkJars.fold(Seq.empty[File])(jars => (jars * "*.jar").get()).classpath,
     Test / fork := true,
+    Test / javaOptions ++= "-Xmx1g" +: sparkJavaOptions((Test / dependencyClasspath).value.files),
     Test / parallelExecution := false,
     Test / baseDirectory     := (ThisBuild / baseDirectory).value
   )
