@@ -1,0 +1,38 @@
+"""Read and write safetensors files with Apache Spark.
+
+    import safetensors_spark as sts
+
+    spark = sts.configure(SparkSession.builder).getOrCreate()  # before a session exists
+    sts.attach(spark)                                          # a session that runs already
+    sts.jar_path()                                             # for `spark-submit --jars`
+
+Importing this package has no effect and needs neither PySpark nor Java.
+
+Errors:
+
+    SafetensorsSparkError
+    ├── FunctionsUnavailableError   `attach`: the session cannot be given the SQL functions
+    └── MissingExtraError           a command needs an extra that is not installed
+"""
+
+from importlib.metadata import version as _version
+
+from safetensors_spark._errors import (
+    FunctionsUnavailableError,
+    MissingExtraError,
+    SafetensorsSparkError,
+)
+from safetensors_spark._jar import jar_path
+from safetensors_spark._session import attach, configure
+
+__version__ = _version("safetensors-spark")
+
+__all__ = [
+    "FunctionsUnavailableError",
+    "MissingExtraError",
+    "SafetensorsSparkError",
+    "__version__",
+    "attach",
+    "configure",
+    "jar_path",
+]

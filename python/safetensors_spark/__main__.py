@@ -1,0 +1,8 @@
+"""`python -m safetensors_spark`: the same as the command `safetensors-spark`."""
+
+import sys
+
+from safetensors_spark._cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The command `safetensors-spark`.
+
+Exit codes, for every subcommand:
+
+    0  done; nothing is wrong
+    1  something is wrong: what was checked does not hold, or Spark cannot be used here
+    2  the command could not do its work: wrong arguments, a missing extra, an unusable environment
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import safetensors_spark
+from safetensors_spark._commands import demo, doctor, jar_path
+from safetensors_spark._errors import SafetensorsSparkError
+
+_COMMANDS = (jar_path, doctor, demo)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line (without arguments: this process's) and return its exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except (SafetensorsSparkError, OSError, RuntimeError) as error:
+        print(f"safetensors-spark: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="safetensors-spark", description="Read and write safetensors files with Apache Spark."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {safetensors_spark.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_to(commands)
+    return parser

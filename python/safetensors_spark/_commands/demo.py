@@ -1,0 +1,31 @@
+"""`safetensors-spark demo`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="send real images through Spark and back, and check every pixel",
+        description=(
+            "Write scikit-learn's digits with Spark, check every shard with the official safetensors library, "
+            "read them back with Spark, and draw a contact sheet."
+        ),
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("demo"), metavar="DIR", help="where everything goes (default: demo)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from safetensors_spark._demo import run_demo
+
+    return run_demo(args.output)

@@ -1,0 +1,38 @@
+"""`safetensors-spark doctor`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from safetensors_spark import _tables
+from safetensors_spark._doctor import Finding, examine
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+_MARKS = {True: "ok", False: "no"}
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="tell whether Spark can use the connector here",
+        description="Look at Java, PySpark and the connector's jar; tell what works, and how to mend what does not.",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    diagnosis = examine()
+    _tables.show(_tables.Table("Found", ("", "part", "found"), [_row(f) for f in diagnosis.parts]))
+    _tables.show(_tables.Table("What works", ("", "use", "note"), [_row(f) for f in diagnosis.uses]))
+    mends = [(finding.name, finding.mend) for finding in diagnosis.findings if finding.mend]
+    if mends:
+        _tables.show(_tables.Table("To mend", ("for", "do"), mends))
+    print("Spark can use the connector here." if diagnosis.spark_works else "Spark cannot use the connector here.")
+    return 0 if diagnosis.spark_works else 1
+
+
+def _row(finding: Finding) -> tuple[str, str, str]:
+    return _MARKS[finding.ok], finding.name, finding.found

@@ -1,0 +1,25 @@
+"""`safetensors-spark jar-path`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from safetensors_spark._jar import jar_path
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "jar-path",
+        help="print where the connector's jar lies",
+        description='Print where the connector\'s jar lies, for: spark-submit --jars "$(safetensors-spark jar-path)"',
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    print(jar_path())
+    return 0

@@ -1,0 +1,25 @@
+"""The demo: real images go through Spark into safetensors files and back, and every value is compared.
+
+`run_demo` is the whole of it. A dataset has a module of its own (`digits`), which writes, checks and tells what it saw
+as a `Part`; `sheet` draws, `report` prints.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors_spark import _doctor, _extras
+
+
+def run_demo(output: Path) -> int:
+    """Run the demo into this folder, print its report, and return the exit code: 0 if all is equal, else 1."""
+    _extras.require("demo", _extras.DEMO)
+    _doctor.require_spark()
+    from safetensors_spark._demo import digits, report, session
+
+    output.mkdir(parents=True, exist_ok=True)
+    clock = report.Clock()
+    with session.quiet(output / "spark.log", clock) as spark:
+        part = digits.run(spark, output, clock)
+    report.show(part, clock)
+    return 0 if part.holds else 1

@@ -1,0 +1,81 @@
+"""What the demo tells: parts, their checks, and how long each step took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark._tables import Table
+from safetensors_spark._tables import show as show_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison: who read what, how many values, and the first difference ("" if there is none)."""
+
+    reader: str
+    what: str
+    values: int
+    difference: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was done with one dataset."""
+
+    title: str
+    tables: list[Table]
+    checks: list[Check]
+    files: list[tuple[str, str]]
+    """What lies where."""
+
+    @property
+    def holds(self) -> bool:
+        return not any(check.difference for check in self.checks)
+
+
+@dataclass
+class Clock:
+    """Measures steps, in seconds."""
+
+    steps: list[tuple[str, float]] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self.steps.append((name, time.monotonic() - begin))
+
+
+def compare(reader: str, what: str, found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> Check:
+    """Compare two arrays: shape, then every value."""
+    import numpy as np
+
+    if found.shape != expected.shape:
+        difference = f"shape {list(found.shape)}, expected {list(expected.shape)}"
+    elif len(wrong := np.argwhere(found != expected)):
+        first = tuple(map(int, wrong[0]))
+        difference = f"{len(wrong)} differ, first at {list(first)}: {found[first]}, expected {expected[first]}"
+    else:
+        difference = ""
+    return Check(reader, what, expected.size, difference)
+
+
+def show(part: Part, clock: Clock) -> None:
+    """Print the report."""
+    print(f"\n{part.title}\n")
+    checks = [(c.reader, c.what, f"{c.values:,}", c.difference or "all equal") for c in part.checks]
+    for table in [
+        *part.tables,
+        Table("Compared with scikit-learn", ("reader", "values", "count", "result"), checks),
+        Table("Time", ("step", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in clock.steps]),
+        Table("Where it lies", ("what", "path"), list(part.files)),
+    ]:
+        show_table(table)
+    print("Every value came back as it was." if part.holds else "DIFFERENT: see the results above.")

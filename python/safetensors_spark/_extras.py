@@ -1,0 +1,24 @@
+"""Packages that only an extra brings, and the command that installs it."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from safetensors_spark._errors import MissingExtraError
+
+DEMO = ("pyspark", "numpy", "safetensors", "sklearn", "PIL")
+CONNECT = ("pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
+
+
+def missing(modules: tuple[str, ...]) -> list[str]:
+    """Those of the modules that cannot be imported."""
+    return [name for name in modules if find_spec(name) is None]
+
+
+def require(extra: str, modules: tuple[str, ...]) -> None:
+    """Raise `MissingExtraError` if one of the extra's modules is not there."""
+    if absent := missing(modules):
+        raise MissingExtraError(
+            f"not installed: {', '.join(absent)}. Install the extra `{extra}`:\n"
+            f'    pip install "safetensors-spark[{extra}]"'
+        )

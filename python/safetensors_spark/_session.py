@@ -1,0 +1,108 @@
+"""Bring the connector's jar into a Spark session: one to be built, or one that runs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark import _jar_settings, _jvm
+from safetensors_spark._errors import FunctionsUnavailableError
+from safetensors_spark._jar import jar_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FUNCTIONS = ("arr_to_st", "st_to_array")
+
+_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Add the connector's jar to a session that is about to be built, and return the builder.
+
+        spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
+
+    The jars that you named stay, wherever you named them: on the builder, in `PYSPARK_SUBMIT_ARGS` or in
+    `spark-defaults.conf`. Nothing else is set. If `PYSPARK_SUBMIT_ARGS` names jars, Spark ignores the builder's, so
+    that variable of this process gets the jar too. Calling it twice changes nothing.
+
+    Warns when it comes too late, because a JVM without the jar runs already or the session is a remote one: then
+    build the session and call `attach`.
+    """
+    options: dict[str, Any] = builder._options
+    if _remote(options).startswith("sc://"):
+        _warn("A jar on the builder does not reach a Spark Connect server.")
+        return builder
+    submit_args = os.environ.get(_SUBMIT_ARGS, "")
+    submitted = _jar_settings.in_submit_args(submit_args)
+    mine = _jar_settings.split(options.get("spark.jars"))
+    jars = _jar_settings.merge(mine, submitted, _jar_settings.in_defaults(_defaults(os.environ)), [jar_path()])
+    if submitted:
+        os.environ[_SUBMIT_ARGS] = _jar_settings.join_submit_args(submit_args, jars)
+    if _jvm.runs() and not _jvm.has_connector():
+        _warn("A JVM runs already, and Spark ignores jars that come after its start.")
+    return builder.config("spark.jars", ",".join(jars))
+
+
+def attach(spark: SparkSession) -> None:
+    """Give a running session the data source `safetensors` and the functions `arr_to_st` and `st_to_array`.
+
+    For notebooks, `spark-submit` and Spark Connect. Does nothing where everything is there already.
+
+    Raises `FunctionsUnavailableError` when only the data source could be attached: a Spark Connect client can send
+    the jar, but only a server that was started with it has the functions.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        _attach_connect(spark)
+    else:
+        _attach_classic(spark)
+
+
+def _attach_classic(spark: SparkSession) -> None:
+    if not _jvm.session_has_connector(spark):
+        path = jar_path().replace("\\", "\\\\").replace("'", "\\'")
+        spark.sql(f"ADD JAR '{path}'")
+    if not _has_functions(spark):
+        _jvm.register_functions(spark)
+
+
+def _attach_connect(spark: SparkSession) -> None:
+    if _has_functions(spark):
+        return
+    spark.addArtifacts(jar_path())
+    raise FunctionsUnavailableError(
+        "The data source `safetensors` is attached and works. The functions "
+        f"{' and '.join(FUNCTIONS)} are missing: this Spark Connect server was started without the connector's jar, "
+        "and a client cannot add functions. To have them, start the server with\n"
+        '    --jars "$(safetensors-spark jar-path)"'
+    )
+
+
+def _has_functions(spark: SparkSession) -> bool:
+    return all(spark.catalog.functionExists(name) for name in FUNCTIONS)
+
+
+def _remote(options: Mapping[str, Any]) -> str:
+    return str(options.get("spark.remote") or os.environ.get("SPARK_REMOTE", ""))
+
+
+def _defaults(env: Mapping[str, str]) -> Path:
+    """The `spark-defaults.conf` that Spark will read."""
+    if conf_dir := env.get("SPARK_CONF_DIR"):
+        return Path(conf_dir, "spark-defaults.conf")
+    return Path(_spark_home(env), "conf", "spark-defaults.conf")
+
+
+def _spark_home(env: Mapping[str, str]) -> Path:
+    if home := env.get("SPARK_HOME"):
+        return Path(home)
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"{reason} Build the session and call `safetensors_spark.attach(spark)`.", UserWarning, stacklevel=3)

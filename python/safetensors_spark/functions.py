@@ -1,0 +1,68 @@
+"""Typed helpers for the connector's SQL functions, for classic sessions and Spark Connect alike.
+
+The session must have the functions: build it with `safetensors_spark.configure`, or call `safetensors_spark.attach`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql._typing import ColumnOrName
+
+__all__ = ["Dtype", "Rounding", "arr_to_st", "st_to_array"]
+
+Dtype = Literal["F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"]
+"""The dtypes that numbers can be encoded as."""
+
+Rounding = Literal["truncate", "nearest_even"]
+"""What becomes of the bits that F16 and BF16 have no room for."""
+
+
+def arr_to_st(
+    array: ColumnOrName,
+    shape: Sequence[int] | Column,
+    dtype: Dtype | Column,
+    rounding: Rounding | None = None,
+) -> Column:
+    """Encode an array of numbers as a Tensor Struct.
+
+    Args:
+        array: a column of `array<T>`, T any numeric type: the elements in row-major order.
+        shape: the dimensions, whose product is the number of elements; `[]` for a scalar, an array of one.
+        dtype: what an element becomes.
+        rounding: `truncate` (the default) cuts what F16 and BF16 cannot hold, and can differ from NumPy and PyTorch in
+            the last place; `nearest_even` gives what they give.
+
+    Returns:
+        A column `struct<data: binary, shape: array<int>, dtype: string>`; null where the array is null. `data` is
+        little-endian and `product(shape)` elements long.
+
+    Spark fails the query when the shape does not fit the array, when an element is null, and when a value is out of
+    the dtype's range. A literal shape or dtype that is wrong is an `AnalysisException`, before anything runs.
+    """
+    from pyspark.sql import functions as F
+
+    dims = F.array(*map(F.lit, shape)).cast("array<int>") if isinstance(shape, Sequence) else shape
+    name = F.lit(dtype) if isinstance(dtype, str) else dtype
+    rest = [] if rounding is None else [F.lit(rounding)]
+    return F.call_function("arr_to_st", array, dims, name, *rest)
+
+
+def st_to_array(tensor: ColumnOrName) -> Column:
+    """Decode a Tensor Struct to a flat array of 32-bit floats.
+
+    Args:
+        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of a numeric dtype.
+
+    Returns:
+        A column `array<float>` of `product(shape)` elements in row-major order; null where the tensor is null.
+        F16 and BF16 come through exactly; F64 and wide integers are rounded to the nearest float.
+
+    Spark fails the query when the bytes do not fit shape and dtype.
+    """
+    from pyspark.sql import functions as F
+
+    return F.call_function("st_to_array", tensor)

@@ -1,0 +1,94 @@
+"""`configure` adds one jar to what the user has, and nothing else. No JVM starts here."""
+
+import os
+import shlex
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import safetensors_spark as sts
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_only_the_jar_is_set() -> None:
+    builder = sts.configure(SparkSession.builder)
+    assert builder._options == {"spark.jars": sts.jar_path()}
+    assert "PYSPARK_SUBMIT_ARGS" not in os.environ
+
+
+def test_it_returns_the_builder_it_was_given() -> None:
+    builder = SparkSession.builder.master("local[3]").config("spark.driver.memory", "7g")
+    assert sts.configure(builder) is builder
+    assert builder._options["spark.master"] == "local[3]"
+    assert builder._options["spark.driver.memory"] == "7g"
+
+
+def test_jars_on_the_builder_stay() -> None:
+    builder = sts.configure(SparkSession.builder.config("spark.jars", "a.jar,b.jar"))
+    assert builder._options["spark.jars"] == f"a.jar,b.jar,{sts.jar_path()}"
+
+
+def test_jars_in_spark_defaults_stay(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars default.jar\n")
+    assert sts.configure(SparkSession.builder)._options["spark.jars"] == f"default.jar,{sts.jar_path()}"
+
+
+def test_spark_defaults_are_found_in_spark_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.jars home.jar\n")
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert sts.configure(SparkSession.builder)._options["spark.jars"] == f"home.jar,{sts.jar_path()}"
+
+
+def test_jars_in_submit_args_stay_and_are_joined_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars args.jar pyspark-shell")
+    builder = sts.configure(SparkSession.builder.config("spark.jars", "mine.jar"))
+    expected = f"mine.jar,args.jar,{sts.jar_path()}"
+    assert builder._options["spark.jars"] == expected
+    assert shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"]) == ["--jars", expected, "pyspark-shell"]
+
+
+def test_submit_args_without_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2]   pyspark-shell")
+    sts.configure(SparkSession.builder)
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--master local[2]   pyspark-shell"
+
+
+def test_twice_is_the_same_as_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.jars=args.jar pyspark-shell")
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars default.jar\n")
+    builder = sts.configure(SparkSession.builder.config("spark.jars", "mine.jar"))
+    once = dict(builder._options), os.environ["PYSPARK_SUBMIT_ARGS"]
+    sts.configure(builder)
+    assert (builder._options, os.environ["PYSPARK_SUBMIT_ARGS"]) == once
+
+
+def test_a_remote_builder_is_left_alone_with_a_warning_that_names_attach() -> None:
+    builder = SparkSession.builder.remote("sc://host")
+    with pytest.warns(UserWarning, match=r"does not reach a Spark Connect server.*attach\(spark\)"):
+        sts.configure(builder)
+    assert "spark.jars" not in builder._options
+
+
+def test_a_remote_in_the_environment_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
+    with pytest.warns(UserWarning, match="Spark Connect server"):
+        sts.configure(SparkSession.builder)
+
+
+def test_a_local_connect_server_is_configured_as_any_session() -> None:
+    builder = sts.configure(SparkSession.builder.remote("local[1]"))
+    assert builder._options["spark.jars"] == sts.jar_path()
