@@ -1,0 +1,96 @@
+"""Spark's side of the tests: reading, writing, and what became of it."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
+
+from official import Tensor
+
+TENSOR_STRUCT = StructType(
+    [
+        StructField("data", BinaryType(), nullable=False),
+        StructField("shape", ArrayType(IntegerType()), nullable=False),
+        StructField("dtype", StringType(), nullable=False),
+    ]
+)
+
+MANIFEST = "dataset_manifest.json"
+
+
+def wide_schema(*names: str) -> StructType:
+    """The schema of files with these tensors."""
+    return StructType([StructField(name, TENSOR_STRUCT, nullable=False) for name in names])
+
+
+def read(spark: SparkSession, path: Path, schema: StructType | None = None) -> DataFrame:
+    reader = spark.read.format("safetensors")
+    reader = reader.option("inferSchema", "true") if schema is None else reader.schema(schema)
+    return reader.load(str(path))
+
+
+def tensors_frame(spark: SparkSession, rows: list[dict[str, Tensor]]) -> DataFrame:
+    """A DataFrame of Tensor Structs, in one partition so that the order of rows is certain."""
+    values = [tuple((t.data, list(t.shape), t.dtype) for t in row.values()) for row in rows]
+    return spark.createDataFrame(values, wide_schema(*rows[0])).coalesce(1)
+
+
+def frame(spark: SparkSession, schema: str, *rows: tuple) -> DataFrame:
+    """A DataFrame by a schema such as `x array<float>, y int`, in one partition."""
+    return spark.createDataFrame(list(rows), schema).coalesce(1)
+
+
+def write(df: DataFrame, path: Path, mode: str = "append", **options: Any) -> "Dataset":
+    df.write.format("safetensors").mode(mode).options(**options).save(str(path))
+    return Dataset(path)
+
+
+class Dataset:
+    """A directory that was written; the manifest says which files are its shards."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text())
+        self.shards = [path / shard["file"] for shard in self.manifest["shards"]]
+        self.samples = [shard["samples_count"] for shard in self.manifest["shards"]]
+
+    @property
+    def shard(self) -> Path:
+        [shard] = self.shards
+        return shard
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """Everything below a directory, by relative path; empty where there is no directory."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def error_of(action: Callable[[], object]) -> str:
+    """The message of the error that the action must raise."""
+    try:
+        action()
+    except (PySparkException, Py4JJavaError) as error:
+        return str(error)
+    raise AssertionError("no error was raised")
+
+
+@contextmanager
+def no_job(spark: SparkSession) -> Iterator[None]:
+    """Holds that nothing inside started a Spark job."""
+    context = spark.sparkContext
+    group = str(uuid.uuid4())
+    context.setJobGroup(group, "must start no job")
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    # Spark hears of a job through the listener bus, a little later.
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    assert list(context.statusTracker().getJobIdsForGroup(group)) == []
