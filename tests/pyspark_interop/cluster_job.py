@@ -1,0 +1,68 @@
+"""A write and a read where executors are processes of their own.
+
+Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each partition of the
+write, and the values as Spark reads and decodes them.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import safetensors_spark as sts
+from safetensors_spark.functions import arr_to_st, st_to_array
+from spark_io import read, write
+
+
+def start() -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return (
+        sts.configure(SparkSession.builder)
+        .master("local-cluster[2,1,1024]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.executor.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        # No task starts before both executors are there, so both get some.
+        .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+        .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "300s")
+        .getOrCreate()
+    )
+
+
+def executors(spark: SparkSession, group: str) -> dict[int, str]:
+    """The executor of each partition, in the jobs of a group."""
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    store = context._jsc.sc().statusStore()
+    tracker = context.statusTracker()
+    stages = [
+        stage for job in tracker.getJobIdsForGroup(group) for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+    ]
+    tasks = [store.taskList(stage, 0, 1000) for stage in stages]
+    return {
+        task.index(): task.executorId() for listed in tasks for task in (listed.apply(i) for i in range(listed.size()))
+    }
+
+
+def run(spark: SparkSession, path: Path) -> dict[str, Any]:
+    spark.sparkContext.setJobGroup("write", "the write")
+    arrays = spark.range(0, 40, 1, 4).selectExpr("array(cast(id as float), 0.5F) as x")
+    dataset = write(arrays.select(arr_to_st("x", [2], "BF16").alias("x")), path, batch_size=10)
+    spark.sparkContext.setJobGroup("read", "the read")
+    decoded = read(spark, path).select(st_to_array("x").alias("values"))
+    return {
+        "shards": [str(shard) for shard in dataset.shards],
+        "executors": executors(spark, "write"),
+        "values": [row["values"] for row in decoded.collect()],
+    }
+
+
+if __name__ == "__main__":
+    session = start()
+    try:
+        print(json.dumps(run(session, Path(sys.argv[1]))))
+    finally:
+        session.stop()
