@@ -1,7 +1,7 @@
 """A write and a read where executors are processes of their own.
 
-Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each partition of the
-write, and the values as Spark reads and decodes them.
+Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each
+partition of the write, and the values as Spark reads and decodes them.
 """
 
 import json
@@ -39,11 +39,15 @@ def executors(spark: SparkSession, group: str) -> dict[int, str]:
     store = context._jsc.sc().statusStore()
     tracker = context.statusTracker()
     stages = [
-        stage for job in tracker.getJobIdsForGroup(group) for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+        stage
+        for job in tracker.getJobIdsForGroup(group)
+        for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
     ]
     tasks = [store.taskList(stage, 0, 1000) for stage in stages]
     return {
-        task.index(): task.executorId() for listed in tasks for task in (listed.apply(i) for i in range(listed.size()))
+        task.index(): task.executorId()
+        for listed in tasks
+        for task in (listed.apply(i) for i in range(listed.size()))
     }
 
 

@@ -1,4 +1,4 @@
-"""Files written by hand, at the edges of the format. They say nothing of the verdict: the official library gives it."""
+"""Files written by hand, at the edges of the format. The verdict on them is the official library's."""
 
 from official import BITS, DTYPES
 
@@ -38,7 +38,9 @@ def pair(first: str, second: str, buffer: bytes) -> bytes:
     tensors = []
     for name, offsets in (("a", first), ("b", second)):
         begin, end = map(int, offsets.split(","))
-        tensors.append(f'"{name}":{{"dtype":"U8","shape":[{max(end - begin, 0)}],"data_offsets":[{offsets}]}}')
+        tensors.append(
+            f'"{name}":{{"dtype":"U8","shape":[{max(end - begin, 0)}],"data_offsets":[{offsets}]}}'
+        )
     return file("{" + ",".join(tensors) + "}", buffer)
 
 
@@ -86,7 +88,10 @@ WHITESPACE: list[Case] = [
     ("leading NUL", file("\0{}")),
     ("a second object", file("{}{}")),
     ("trailing letter", file("{} x")),
-    ("whitespace between tokens", file('{ "a" : {"dtype" :\n"U8", "shape":[ 1 ],\t"data_offsets":[0 ,1] } }', b"x")),
+    (
+        "whitespace between tokens",
+        file('{ "a" : {"dtype" :\n"U8", "shape":[ 1 ],\t"data_offsets":[0 ,1] } }', b"x"),
+    ),
     ("spaces only", file("   ")),
 ]
 
@@ -141,17 +146,17 @@ STRINGS: list[Case] = [
 NUMBERS: list[Case] = [
     (f"dimension {value}", shaped(f"[{value}]"))
     for value in (
-        "01", "00", "-0", "-1", "+1", "1.0", "1.", ".5", "1e0", "1E0", "1e", "0x1", '"1"', "null", "true", "[1]", "NaN",
-        "Infinity", "18446744073709551615", "18446744073709551616", "1e400", "",
+        "01", "00", "-0", "-1", "+1", "1.0", "1.", ".5", "1e0", "1E0", "1e", "0x1", '"1"', "null", "true", "[1]",
+        "NaN", "Infinity", "18446744073709551615", "18446744073709551616", "1e400", "",
     )
 ] + [
     (f"offset {value}", shaped("[1]", f"[0,{value}]"))
-    for value in ("1.0", "-1", "-0", "01", '"1"', "null", "18446744073709551615", "18446744073709551616", "1e0")
+    for value in ("1.0", "-1", "-0", "01", '"1"', "null", "1e0", "18446744073709551615", "18446744073709551616")
 ] + [
     (f"ignored value {value}", extra(value))
     for value in (
-        "-0", "-1", "1e2", "1.5", "18446744073709551616", "1e400", "-1e400", "1e-400", "01", "-", "-01", "1.", "1e+",
-        "nul", "true", "[]", '{"a":{"a":[null]}}', '{"a":1,"a":2}', "[1,]", "tru e",
+        "-0", "-1", "1e2", "1.5", "18446744073709551616", "1e400", "-1e400", "1e-400", "01", "-", "-01", "1.",
+        "1e+", "nul", "true", "[]", '{"a":{"a":[null]}}', '{"a":1,"a":2}', "[1,]", "tru e",
     )
 ]  # fmt: skip
 
@@ -195,13 +200,14 @@ FIELD_RULES: list[Case] = [
 ]
 
 DTYPE_RULES: list[Case] = [
-    (f"dtype {dtype}", shaped("[8]", f"[0,{BITS[dtype]}]", dtype, bytes(range(BITS[dtype])))) for dtype in DTYPES
+    (f"dtype {dtype}", shaped("[8]", f"[0,{BITS[dtype]}]", dtype, bytes(range(BITS[dtype]))))
+    for dtype in DTYPES
 ] + [
     (f"dtype given as {value}", tensor(f'"dtype":{value},"shape":[1],"data_offsets":[0,1]'))
     for value in (
         '"u8"', '"U8 "', '""', '"U4"', '"U128"', '"F8"', '"F8_E4M3FN"', '"float32"', '"C128"', "null", "4", '["U8"]',
-        r'"\u00558"', '{"U8":null}', '{"U8":{}}', '{"U8":[]}', '{"U8":0}', '{"X8":null}', "{}", '{"U8":null,"I8":null}',
-        '{"U8":null,"U8":null}',
+        r'"\u00558"', '{"U8":null}', '{"U8":{}}', '{"U8":[]}', '{"U8":0}', '{"X8":null}', "{}",
+        '{"U8":null,"I8":null}', '{"U8":null,"U8":null}',
     )
 ]  # fmt: skip
 
@@ -264,9 +270,9 @@ NAMES_TWICE: list[Case] = [
 METADATA: list[Case] = [
     (f"metadata {value}", file(f'{{"__metadata__":{value},"a":{{{FIELDS}}}}}', b"x"))
     for value in (
-        '{"k":"v"}', "{}", "null", '{"k":"v","k":"w"}', '{"":""}', '{"k":"é"}', r'{"k":"\ud83d\ude00"}', r'{"k":"\ud800"}',
-        r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}', "[]", '""', "0", "nul",
-        '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}', '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
+        '{"k":"v"}', "{}", "null", '{"k":"v","k":"w"}', '{"":""}', '{"k":"é"}', r'{"k":"\ud83d\ude00"}',
+        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}', "[]", '""',
+        "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}', '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
     )
 ] + [
     ("metadata after the tensor", file(f'{{"a":{{{FIELDS}}},"__metadata__":{{"k":"v"}}}}', b"x")),

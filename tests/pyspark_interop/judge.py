@@ -1,8 +1,9 @@
 """The official library's verdict on files, in a process of its own.
 
-Run as `python judge.py`: reads a JSON list of paths on standard input, answers a JSON object by path on standard output.
-A file that the library loads: `{"metadata": {...} or null, "tensors": {name: {"dtype", "shape", "data"}}}`, with `data` in
-base64. A file that it refuses: `{"refused": name, "message": text}`, with the name of the library's error.
+Run as `python judge.py`: reads a JSON list of paths on standard input, answers a JSON object by path on
+standard output. A file that the library loads: `{"metadata": {...} or null, "tensors": {name: {"dtype",
+"shape", "data"}}}`, with `data` in base64. A file that it refuses: `{"refused": name, "message": text}`, with
+the name of the library's error.
 """
 
 import base64
@@ -36,12 +37,13 @@ def error_name(message: str) -> str:
 
 def metadata(path: str) -> dict[str, str] | None:
     with safe_open(path, framework="np") as file:
-        return file.metadata()
+        found: dict[str, str] | None = file.metadata()
+    return found
 
 
 def verdict(path: str) -> dict[str, Any]:
     try:
-        tensors = deserialize(Path(path).read_bytes())
+        tensors = deserialize(Path(path).read_bytes())  # type: ignore[no-untyped-call]
     except SafetensorError as error:
         return {"refused": error_name(str(error)), "message": str(error)}
     return {

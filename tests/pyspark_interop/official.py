@@ -6,13 +6,16 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 JUDGE = Path(__file__).with_name("judge.py")
 
-# Bits of an element, in the library's ascending order of dtypes. `test_schemas.py` holds it against the library.
+FORMAT = Path(__file__).parents[2] / "format"
+
+# Bits of an element, in the library's ascending order of dtypes, which `test_schemas.py` holds it to.
 BITS = {
     "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8,
     "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
@@ -23,7 +26,7 @@ BITS = {
 DTYPES = list(BITS)
 
 # The dtypes that NumPy, with ml_dtypes, has a type for.
-NUMPY_TYPES: dict[str, np.dtype] = {
+NUMPY_TYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(scalar)
     for name, scalar in {
         "BOOL": np.bool_,
@@ -58,7 +61,7 @@ class Tensor:
     data: bytes
 
     @property
-    def array(self) -> np.ndarray:
+    def array(self) -> np.ndarray[Any, Any]:
         return np.frombuffer(self.data, NUMPY_TYPES[self.dtype]).reshape(self.shape)
 
 
@@ -89,7 +92,7 @@ def load(path: Path) -> dict[str, Tensor]:
     return verdict.tensors
 
 
-def _verdict(answer: dict) -> Verdict:
+def _verdict(answer: dict[str, Any]) -> Verdict:
     tensors = {
         name: Tensor(tensor["dtype"], tuple(tensor["shape"]), base64.b64decode(tensor["data"]))
         for name, tensor in answer.get("tensors", {}).items()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
@@ -42,7 +42,7 @@ def tensors_frame(spark: SparkSession, rows: list[dict[str, Tensor]]) -> DataFra
     return spark.createDataFrame(values, wide_schema(*rows[0])).coalesce(1)
 
 
-def frame(spark: SparkSession, schema: str, *rows: tuple) -> DataFrame:
+def frame(spark: SparkSession, schema: str, *rows: tuple[Any, ...]) -> DataFrame:
     """A DataFrame by a schema such as `x array<float>, y int`, in one partition."""
     return spark.createDataFrame(list(rows), schema).coalesce(1)
 
@@ -58,18 +58,21 @@ class Dataset:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text())
-        self.shards = [path / shard["file"] for shard in self.manifest["shards"]]
+        self.shards: list[Path] = [path / shard["file"] for shard in self.manifest["shards"]]
         self.samples = [shard["samples_count"] for shard in self.manifest["shards"]]
 
     @property
     def shard(self) -> Path:
-        [shard] = self.shards
-        return shard
+        """The only shard."""
+        assert len(self.shards) == 1
+        return self.shards[0]
 
 
 def files(path: Path) -> dict[str, bytes]:
     """Everything below a directory, by relative path; empty where there is no directory."""
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()
+    }
 
 
 def error_of(action: Callable[[], object]) -> str:
@@ -81,6 +84,11 @@ def error_of(action: Callable[[], object]) -> str:
     raise AssertionError("no error was raised")
 
 
+def assert_says(message: str, *words: str) -> None:
+    """Holds that a message names all of these."""
+    assert [word for word in words if word not in message] == [], message
+
+
 @contextmanager
 def no_job(spark: SparkSession) -> Iterator[None]:
     """Holds that nothing inside started a Spark job."""
@@ -90,7 +98,7 @@ def no_job(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setJobGroup("", "")
     # Spark hears of a job through the listener bus, a little later.
     context._jsc.sc().listenerBus().waitUntilEmpty()
     assert list(context.statusTracker().getJobIdsForGroup(group)) == []

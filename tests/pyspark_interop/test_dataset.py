@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from pyspark.sql import DataFrame, SparkSession
 
 from official import FORMAT, Tensor, load
-from spark_io import MANIFEST, Dataset, error_of, files, frame, read, tensors_frame, write
+from spark_io import MANIFEST, Dataset, assert_says, error_of, files, frame, read, tensors_frame, write
 
 SHARD_NAME = re.compile(r"part-(\d{5})-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.safetensors")
 
@@ -43,7 +43,9 @@ def test_crc32c_of_the_check_string() -> None:
 @pytest.mark.short
 def test_manifest_tells_of_every_shard(spark: SparkSession, path: Path) -> None:
     dataset = write(numbers(spark, 10, partitions=2), path, batch_size=2)
-    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(dataset.manifest)
+    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(
+        dataset.manifest
+    )
     assert dataset.manifest["total_samples"] == 10
     assert dataset.manifest["total_bytes"] == sum(shard.stat().st_size for shard in dataset.shards)
     for entry, shard in zip(dataset.manifest["shards"], dataset.shards, strict=True):
@@ -89,7 +91,8 @@ def test_names_carry_partition_task_and_shard(spark: SparkSession, path: Path) -
     assert all(SHARD_NAME.fullmatch(name) for name in names)
     assert [name[:10] for name in names] == ["part-00000", "part-00000", "part-00001", "part-00001"]
     assert [name[-16:-12] for name in names] == ["0000", "0001", "0000", "0001"]
-    assert names[0][:42] == names[1][:42] and names[2][:42] == names[3][:42]
+    assert names[0][:42] == names[1][:42]
+    assert names[2][:42] == names[3][:42]
     assert names[0][11:42] != names[2][11:42]
 
 
@@ -137,9 +140,15 @@ def test_rows_that_fill_the_last_batch_leave_no_tail(spark: SparkSession, path: 
 @pytest.mark.short
 def test_no_rows_give_no_shard_and_a_manifest_that_says_so(spark: SparkSession, path: Path) -> None:
     dataset = write(numbers(spark, 0), path, batch_size=2)
-    assert (dataset.manifest["shards"], dataset.manifest["total_samples"], dataset.manifest["total_bytes"]) == ([], 0, 0)
+    assert (
+        dataset.manifest["shards"],
+        dataset.manifest["total_samples"],
+        dataset.manifest["total_bytes"],
+    ) == ([], 0, 0)
     assert list(path.glob("*.safetensors")) == []
-    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(dataset.manifest)
+    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(
+        dataset.manifest
+    )
 
 
 def test_empty_partitions_give_no_shard(spark: SparkSession, path: Path) -> None:
@@ -174,11 +183,13 @@ def test_overwrite_keeps_files_that_the_manifest_did_not_name(spark: SparkSessio
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_directory_of_other_things_is_refused_and_left_alone(spark: SparkSession, path: Path, mode: str) -> None:
+def test_directory_of_other_things_is_refused_and_left_alone(
+    spark: SparkSession, path: Path, mode: str
+) -> None:
     path.mkdir()
     (path / "model.safetensors").write_bytes(b"mine")
     message = error_of(lambda: write(numbers(spark, 2), path, mode=mode, batch_size=2))
-    assert str(path) in message and MANIFEST in message
+    assert_says(message, str(path), MANIFEST)
     assert files(path) == {"model.safetensors": b"mine"}
 
 
@@ -191,7 +202,9 @@ def test_failed_overwrite_leaves_the_old_whole(spark: SparkSession, path: Path) 
 
 
 def test_the_same_rows_give_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    one, other = (write(numbers(spark, 7, partitions=2), tmp_path / name, batch_size=2) for name in ("one", "other"))
+    one, other = (
+        write(numbers(spark, 7, partitions=2), tmp_path / name, batch_size=2) for name in ("one", "other")
+    )
     assert [shard.read_bytes() for shard in one.shards] == [shard.read_bytes() for shard in other.shards]
 
 

@@ -15,7 +15,8 @@ from spark_io import frame, tensors_frame, write
 
 
 def schema(name: str) -> dict[str, Any]:
-    return json.loads((FORMAT / name).read_text())
+    loaded: dict[str, Any] = json.loads((FORMAT / name).read_text())
+    return loaded
 
 
 HEADER = schema("safetensors.schema.json")
@@ -24,7 +25,8 @@ MANIFEST = schema("dataset_manifest.schema.json")
 
 def header(path: Path) -> dict[str, Any]:
     content = path.read_bytes()
-    return json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    loaded: dict[str, Any] = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return loaded
 
 
 def official_dtypes(folder: Path) -> list[str]:
@@ -58,7 +60,7 @@ def test_headers_that_spark_writes_are_valid(spark: SparkSession, tmp_path: Path
         (
             tensors_frame(spark, structs),
             frame(spark, "x array<float>, y array<bigint>", ([1.5], [2])),
-            frame(spark, "`` array<int>, `a\"\\\\b` array<int>, `é😀` array<int>", ([1], [2], [3])),
+            frame(spark, '`` array<int>, `a"\\\\b` array<int>, `é😀` array<int>', ([1], [2], [3])),
         )
     ):
         shard = write(df, tmp_path / str(number), batch_size=1).shard
@@ -67,7 +69,9 @@ def test_headers_that_spark_writes_are_valid(spark: SparkSession, tmp_path: Path
 
 HOSTILE_HEADERS: dict[str, Any] = {
     "unknown dtype": {"a": {"dtype": "F23", "shape": [1], "data_offsets": [0, 1]}},
-    "dtype of the official pattern that no reader knows": {"a": {"dtype": "U128", "shape": [1], "data_offsets": [0, 16]}},
+    "dtype of the official pattern that no reader knows": {
+        "a": {"dtype": "U128", "shape": [1], "data_offsets": [0, 16]}
+    },
     "negative dimension": {"a": {"dtype": "U8", "shape": [-1], "data_offsets": [0, 1]}},
     "dimension past 64 bits": {"a": {"dtype": "U8", "shape": [2**64], "data_offsets": [0, 1]}},
     "one offset": {"a": {"dtype": "U8", "shape": [1], "data_offsets": [0]}},

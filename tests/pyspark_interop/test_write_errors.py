@@ -1,4 +1,4 @@
-"""What a write refuses: before any job where the schema or an option is wrong, with nothing left where a row is."""
+"""What a write refuses: wrong schemas and options before any job, wrong rows without a trace."""
 
 from pathlib import Path
 from typing import Any
@@ -8,32 +8,59 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from official import Tensor
-from spark_io import error_of, files, frame, no_job, tensors_frame, write
+from spark_io import assert_says, error_of, files, frame, no_job, tensors_frame, write
 
 # Schema, options, and what the message must say: what is wrong, and the way out.
 EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "neither naming strategy": ("x array<int>", {}, ["batch_size", "name_col"]),
-    "both naming strategies": ("x array<int>, k string", {"batch_size": 1, "name_col": "k"}, ["batch_size", "name_col"]),
     "batch size of zero": ("x array<int>", {"batch_size": 0}, ["batch_size", "0"]),
     "batch size that is no number": ("x array<int>", {"batch_size": "many"}, ["batch_size", "many"]),
     "array of strings": ("x array<string>", {"batch_size": 1}, ["`x`", "string", "columns"]),
     "string column": ("x array<int>, note string", {"batch_size": 1}, ["`note`", "string", "columns"]),
-    "struct of other fields": ("x struct<data:binary,shape:array<int>>", {"batch_size": 1}, ["`x`", "columns"]),
+    "struct of other fields": (
+        "x struct<data:binary,shape:array<int>>",
+        {"batch_size": 1},
+        ["`x`", "columns"],
+    ),
     "unknown dtype": ("x array<int>", {"batch_size": 1, "dtype": "F23"}, ["dtype", "F23", "F32"]),
     "dtype in small letters": ("x array<int>", {"batch_size": 1, "dtype": "f32"}, ["f32", "F32"]),
-    "dtype of a column that is not there": ("x array<int>", {"batch_size": 1, "dtype": '{"y":"F32"}'}, ["`y`", "`x`"]),
-    "dtype that arrays cannot take": ("x array<int>", {"batch_size": 1, "dtype": "F8_E4M3"}, ["F8_E4M3", "`x`"]),
+    "dtype of a column that is not there": (
+        "x array<int>",
+        {"batch_size": 1, "dtype": '{"y":"F32"}'},
+        ["`y`", "`x`"],
+    ),
+    "dtype that arrays cannot take": (
+        "x array<int>",
+        {"batch_size": 1, "dtype": "F8_E4M3"},
+        ["F8_E4M3", "`x`"],
+    ),
     "unknown option": ("x array<int>", {"batch_sise": 1}, ["batch_sise", "batch_size"]),
-    "unknown tail strategy": ("x array<int>", {"batch_size": 1, "tail_strategy": "keep"}, ["tail_strategy", "keep", "pad"]),
-    "unknown rounding": ("x array<float>", {"batch_size": 1, "rounding": "up"}, ["rounding", "up", "nearest_even"]),
+    "unknown tail strategy": (
+        "x array<int>",
+        {"batch_size": 1, "tail_strategy": "keep"},
+        ["tail_strategy", "keep", "pad"],
+    ),
+    "unknown rounding": (
+        "x array<float>",
+        {"batch_size": 1, "rounding": "up"},
+        ["rounding", "up", "nearest_even"],
+    ),
     "shapes that are no JSON": ("x array<int>", {"batch_size": 1, "shapes": "[2"}, ["shapes", "[2"]),
-    "shapes of a column that is not there": ("x array<int>", {"batch_size": 1, "shapes": '{"y":[2]}'}, ["`y`", "shapes"]),
+    "shapes of a column that is not there": (
+        "x array<int>",
+        {"batch_size": 1, "shapes": '{"y":[2]}'},
+        ["`y`", "shapes"],
+    ),
     "negative dimension": ("x array<int>", {"batch_size": 1, "shapes": '{"x":[-2]}'}, ["shapes", "-2"]),
     "column that is not there": ("x array<int>", {"batch_size": 1, "columns": "x,y"}, ["columns", "`y`"]),
-    "metadata that is no object of strings": ("x array<int>", {"batch_size": 1, "metadata": '{"a":1}'}, ["metadata", "a"]),
+    "metadata that is no object of strings": (
+        "x array<int>",
+        {"batch_size": 1, "metadata": '{"a":1}'},
+        ["metadata", "a"],
+    ),
     "tensor by a forbidden name": ("__metadata__ array<int>", {"batch_size": 1}, ["__metadata__"]),
     "names that differ in case alone": ("x array<int>, X array<int>", {"batch_size": 1}, ["`x`", "`X`"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.short
@@ -43,8 +70,7 @@ def test_refused_before_any_job(spark: SparkSession, path: Path, case: str) -> N
     df = spark.createDataFrame([], schema)
     with no_job(spark), pytest.raises(AnalysisException) as error:
         write(df, path, **options)
-    message = str(error.value)
-    assert [word for word in words if word not in message] == [], message
+    assert_says(str(error.value), *words)
     assert not path.exists()
 
 
@@ -56,12 +82,12 @@ def test_partition_by_is_refused_before_any_job(spark: SparkSession, path: Path)
     assert not path.exists()
 
 
-def array(element: str, *rows: Any) -> tuple[str, list[tuple]]:
+def array(element: str, *rows: Any) -> tuple[str, list[tuple[Any]]]:
     return f"x array<{element}>", [(row,) for row in rows]
 
 
 # Schema and rows, options, and what the message must say; rows are counted from 0.
-ROWS: dict[str, tuple[tuple[str, list[tuple]], dict[str, Any], list[str]]] = {
+ROWS: dict[str, tuple[tuple[str, list[tuple[Any]]], dict[str, Any], list[str]]] = {
     "ragged arrays": (array("int", [1, 2], [1, 2, 3]), {}, ["`x`", "row 1", "[3]", "[2]"]),
     "null array": (array("int", [1], None), {}, ["`x`", "row 1", "null"]),
     "null element": (array("int", [1, 2], [3, None]), {}, ["`x`", "row 1", "null"]),
@@ -69,11 +95,19 @@ ROWS: dict[str, tuple[tuple[str, list[tuple]], dict[str, Any], list[str]]] = {
     "int too small": (array("int", [-1]), {"dtype": "U64"}, ["`x`", "row 0", "-1", "U64"]),
     "bigint too large": (array("bigint", [2**40]), {"dtype": "I32"}, ["`x`", "row 0", str(2**40), "I32"]),
     "NaN as an integer": (array("float", [float("nan")]), {"dtype": "I32"}, ["`x`", "row 0", "NaN", "I32"]),
-    "infinity as an integer": (array("double", [float("inf")]), {"dtype": "I64"}, ["`x`", "row 0", "Infinity", "I64"]),
+    "infinity as an integer": (
+        array("double", [float("inf")]),
+        {"dtype": "I64"},
+        ["`x`", "row 0", "Infinity", "I64"],
+    ),
     "float past F16": (array("float", [70000.0]), {"dtype": "F16"}, ["`x`", "row 0", "70000", "F16"]),
     "double past F32": (array("double", [1e300]), {"dtype": "F32"}, ["`x`", "row 0", "1.0E300", "F32"]),
-    "shape that does not fit": (array("int", [1, 2, 3]), {"shapes": '{"x":[2,2]}'}, ["`x`", "row 0", "3", "[2, 2]"]),
-}  # fmt: skip
+    "shape that does not fit": (
+        array("int", [1, 2, 3]),
+        {"shapes": '{"x":[2,2]}'},
+        ["`x`", "row 0", "3", "[2, 2]"],
+    ),
+}
 
 
 @pytest.mark.short
@@ -81,7 +115,7 @@ ROWS: dict[str, tuple[tuple[str, list[tuple]], dict[str, Any], list[str]]] = {
 def test_bad_row_is_named_and_nothing_is_left(spark: SparkSession, path: Path, case: str) -> None:
     (schema, rows), options, words = ROWS[case]
     message = error_of(lambda: write(frame(spark, schema, *rows), path, batch_size=4, **options))
-    assert [word for word in words if word not in message] == [], message
+    assert_says(message, *words)
     assert files(path) == {}
 
 
@@ -93,7 +127,7 @@ STRUCTS: dict[str, tuple[Tensor, dict[str, Any], list[str]]] = {
     "bytes that do not fill the shape": (Tensor("U8", (2,), b"abc"), {}, ["`x`", "row 1", "3", "[2]"]),
     "negative dimension": (Tensor("U8", (-2,), b"ab"), {}, ["`x`", "row 1", "-2"]),
     "elements that fill no byte": (Tensor("F4", (3,), b"ab"), {}, ["`x`", "row 1", "F4", "[3]"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", STRUCTS)
@@ -101,21 +135,21 @@ def test_bad_tensor_struct_is_named_and_nothing_is_left(spark: SparkSession, pat
     bad, options, words = STRUCTS[case]
     df = tensors_frame(spark, [{"x": Tensor("U8", (2,), b"ab")}, {"x": bad}])
     message = error_of(lambda: write(df, path, batch_size=4, **options))
-    assert [word for word in words if word not in message] == [], message
+    assert_says(message, *words)
     assert files(path) == {}
 
 
 def test_dtype_option_that_disagrees_with_a_struct_is_refused(spark: SparkSession, path: Path) -> None:
     df = tensors_frame(spark, [{"x": Tensor("U8", (2,), b"ab")}])
     message = error_of(lambda: write(df, path, batch_size=1, dtype="F32"))
-    assert "`x`" in message and "U8" in message and "F32" in message
+    assert_says(message, "`x`", "U8", "F32")
     assert files(path) == {}
 
 
 def test_shapes_option_that_disagrees_with_a_struct_is_refused(spark: SparkSession, path: Path) -> None:
     df = tensors_frame(spark, [{"x": Tensor("U8", (2,), b"ab")}])
-    message = error_of(lambda: write(df, path, batch_size=1, shapes='{"x": [1, 2]}'))
-    assert "`x`" in message and "[1, 2]" in message and "[2]" in message
+    message = error_of(lambda: write(df, path, batch_size=1, shapes='{"x": [2, 2]}'))
+    assert_says(message, "`x`", "[2, 2]", "[2]")
     assert files(path) == {}
 
 
@@ -131,4 +165,5 @@ def test_failed_append_leaves_the_dataset_as_it_was(spark: SparkSession, path: P
 def test_error_is_about_the_row_and_shows_no_internals(spark: SparkSession, path: Path) -> None:
     df = frame(spark, "x array<int>", (None,))
     message = error_of(lambda: write(df, path, batch_size=1))
-    assert "NullPointerException" not in message and "MatchError" not in message
+    assert "NullPointerException" not in message
+    assert "MatchError" not in message
