@@ -151,7 +151,7 @@ NUMBERS: list[Case] = [
     )
 ] + [
     (f"offset {value}", shaped("[1]", f"[0,{value}]"))
-    for value in ("1.0", "-1", "-0", "01", '"1"', "null", "1e0", "18446744073709551615", "18446744073709551616")
+    for value in ("1.0", "-1", "-0", "01", '"1"', "null", "1e0", "18446744073709551615")
 ] + [
     (f"ignored value {value}", extra(value))
     for value in (
@@ -271,8 +271,9 @@ METADATA: list[Case] = [
     (f"metadata {value}", file(f'{{"__metadata__":{value},"a":{{{FIELDS}}}}}', b"x"))
     for value in (
         '{"k":"v"}', "{}", "null", '{"k":"v","k":"w"}', '{"":""}', '{"k":"é"}', r'{"k":"\ud83d\ude00"}',
-        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}', "[]", '""',
-        "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}', '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
+        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}', "[]",
+        '""', "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}',
+        '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
     )
 ] + [
     ("metadata after the tensor", file(f'{{"a":{{{FIELDS}}},"__metadata__":{{"k":"v"}}}}', b"x")),

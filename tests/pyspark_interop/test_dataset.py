@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from official import FORMAT, Tensor, load
 from spark_io import MANIFEST, Dataset, assert_says, error_of, files, frame, read, tensors_frame, write
 
+MANIFEST_SCHEMA = Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text()))
+
 SHARD_NAME = re.compile(r"part-(\d{5})-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.safetensors")
 
 
@@ -43,9 +45,7 @@ def test_crc32c_of_the_check_string() -> None:
 @pytest.mark.short
 def test_manifest_tells_of_every_shard(spark: SparkSession, path: Path) -> None:
     dataset = write(numbers(spark, 10, partitions=2), path, batch_size=2)
-    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(
-        dataset.manifest
-    )
+    MANIFEST_SCHEMA.validate(dataset.manifest)
     assert dataset.manifest["total_samples"] == 10
     assert dataset.manifest["total_bytes"] == sum(shard.stat().st_size for shard in dataset.shards)
     for entry, shard in zip(dataset.manifest["shards"], dataset.shards, strict=True):
@@ -140,15 +140,10 @@ def test_rows_that_fill_the_last_batch_leave_no_tail(spark: SparkSession, path: 
 @pytest.mark.short
 def test_no_rows_give_no_shard_and_a_manifest_that_says_so(spark: SparkSession, path: Path) -> None:
     dataset = write(numbers(spark, 0), path, batch_size=2)
-    assert (
-        dataset.manifest["shards"],
-        dataset.manifest["total_samples"],
-        dataset.manifest["total_bytes"],
-    ) == ([], 0, 0)
+    assert dataset.manifest["shards"] == []
+    assert dataset.manifest["total_samples"] == dataset.manifest["total_bytes"] == 0
     assert list(path.glob("*.safetensors")) == []
-    Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text())).validate(
-        dataset.manifest
-    )
+    MANIFEST_SCHEMA.validate(dataset.manifest)
 
 
 def test_empty_partitions_give_no_shard(spark: SparkSession, path: Path) -> None:

@@ -171,7 +171,8 @@ HALF_DTYPES = ["F16", "BF16"]
 # Ties, bits on both sides of ties, subnormals of the target, and values that no rounding touches.
 HALVES = np.array(
     [1 + 2**-11, 1 + 2**-11 + 2**-20, 1 + 3 * 2**-11, 1 + 2**-8, 1 + 2**-8 + 2**-20, 1 + 3 * 2**-8,
-     3.14159274, -2.7182817, 2.0**-24, 2.0**-25, 3 * 2.0**-26, 6.0e-5, -6.0e-5, 1.0e-7, 0.0, -0.0, 65504.0, np.inf, -np.inf, np.nan],
+     3.14159274, -2.7182817, 2.0**-24, 2.0**-25, 3 * 2.0**-26, 6.0e-5, -6.0e-5, 1.0e-7, 0.0, -0.0, 65504.0,
+     np.inf, -np.inf, np.nan],
     np.float32,
 )  # fmt: skip
 
