@@ -28,7 +28,10 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister 
     SchemaInference.of(Location.all(options).flatMap(DatasetFiles.of(_, conf)), conf)
   }
 
-  override def getTable(schema: StructType, partitioning: Array[Transform], properties: util.Map[String, String]): Table = {
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: util.Map[String, String]): Table = {
     if (partitioning.nonEmpty) throw new InvalidRequestException(
       "Safetensors datasets are not partitioned: drop `partitionBy` and `clusterBy`. To lay out rows, use `repartition` or " +
         "`sortWithinPartitions` before the write, or write a dataset for each value.")

@@ -43,7 +43,8 @@ object AtomicFile {
 
   private def writeTo(path: Path, text: String, fs: FileSystem): Unit = {
     val out = fs.create(path, true)
-    try out.write(text.getBytes(UTF_8)) finally out.close()
+    try out.write(text.getBytes(UTF_8))
+    finally out.close()
   }
 
   private def hidden(name: String): String = s".$name.${UUID.randomUUID()}.tmp"

@@ -20,18 +20,21 @@ object DatasetFiles {
 
   /** @throws InvalidRequestException if nothing is there, or a shard is gone or has another length */
   def of(path: Path, conf: Configuration): Seq[DataFile] = {
-    val fs     = path.getFileSystem(conf)
+    val fs = path.getFileSystem(conf)
     val status =
       try fs.getFileStatus(path)
-      catch { case _: FileNotFoundException => throw new InvalidRequestException(s"Path does not exist: $path.") }
+      catch {
+        case _: FileNotFoundException => throw new InvalidRequestException(s"Path does not exist: $path.")
+      }
     if (status.isFile) Seq(toDataFile(status))
     else {
       val present = fs.listStatus(status.getPath).filter(isData).toVector
       Manifest.read(status.getPath, conf) match {
-        case Some(manifest)             => shards(manifest, present, path)
-        case None if present.isEmpty    => throw new InvalidRequestException(
-          s"$path holds no safetensors files: expected names that end in `$Suffix`, or a ${Manifest.FileName}.")
-        case None                       => present.sortBy(_.getPath.getName).map(toDataFile)
+        case Some(manifest) => shards(manifest, present, path)
+        case None if present.isEmpty =>
+          throw new InvalidRequestException(
+            s"$path holds no safetensors files: expected names that end in `$Suffix`, or a ${Manifest.FileName}.")
+        case None => present.sortBy(_.getPath.getName).map(toDataFile)
       }
     }
   }
@@ -40,10 +43,12 @@ object DatasetFiles {
     val byName    = present.iterator.map(status => status.getPath.getName -> status).toMap
     val leftovers = present.size - manifest.shards.count(shard => byName.contains(shard.file))
     if (leftovers > 0)
-      log.warn(s"$directory holds $leftovers safetensors files that its ${Manifest.FileName} does not name; they are not read.")
+      log.warn(
+        s"$directory holds $leftovers safetensors files that its ${Manifest.FileName} does not name; they are not read.")
     manifest.shards.map { shard =>
-      val status = byName.getOrElse(shard.file, throw new InvalidRequestException(
-        s"Shard ${shard.file} is gone from $directory, though its ${Manifest.FileName} names it."))
+      val status = byName.getOrElse(shard.file,
+        throw new InvalidRequestException(
+          s"Shard ${shard.file} is gone from $directory, though its ${Manifest.FileName} names it."))
       if (status.getLen != shard.bytes) throw new InvalidRequestException(
         s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says ${shard.bytes}.")
       toDataFile(status)

@@ -9,14 +9,17 @@ object Location {
   private val mapper = new ObjectMapper
 
   def all(options: CaseInsensitiveStringMap): Seq[Path] = {
-    val several = Option(options.get("paths")).toSeq.flatMap(json => mapper.readValue(json, classOf[Array[String]]))
-    val paths   = several ++ Option(options.get("path")).orElse(Option(options.get("location")))
-    if (paths.isEmpty) throw new InvalidRequestException("No path given: name a file or a directory, as in `.load(path)`.")
+    val several =
+      Option(options.get("paths")).toSeq.flatMap(json => mapper.readValue(json, classOf[Array[String]]))
+    val paths = several ++ Option(options.get("path")).orElse(Option(options.get("location")))
+    if (paths.isEmpty)
+      throw new InvalidRequestException("No path given: name a file or a directory, as in `.load(path)`.")
     paths.map(new Path(_))
   }
 
   def one(options: CaseInsensitiveStringMap): Path = all(options) match {
     case Seq(path) => path
-    case paths     => throw new InvalidRequestException(s"A dataset is one directory, but ${paths.size} paths were given.")
+    case paths =>
+      throw new InvalidRequestException(s"A dataset is one directory, but ${paths.size} paths were given.")
   }
 }

@@ -59,15 +59,17 @@ object Manifest {
     val path = new Path(directory, FileName)
     try {
       val in = path.getFileSystem(conf).open(path)
-      try Some(ManifestJson.read(in.readAllBytes(), path)) finally in.close()
+      try Some(ManifestJson.read(in.readAllBytes(), path))
+      finally in.close()
     } catch { case _: FileNotFoundException => None }
   }
 }
 
 /** A manifest that cannot be relied on. */
 final class InvalidManifestException(path: Path, detail: String)
-    extends IOException(s"$path is not a valid dataset manifest: $detail. Write the dataset again, or remove the file to read " +
-      "the directory's safetensors files as they are.")
+    extends IOException(
+      s"$path is not a valid dataset manifest: $detail. Write the dataset again, or remove the file to read " +
+        "the directory's safetensors files as they are.")
 
 private object ManifestJson {
   private val mapper = new ObjectMapper
@@ -106,14 +108,17 @@ private object ManifestJson {
   def read(bytes: Array[Byte], path: Path): Manifest = {
     val root =
       try mapper.readTree(bytes)
-      catch { case e: JsonProcessingException => throw new InvalidManifestException(path, e.getOriginalMessage) }
+      catch {
+        case e: JsonProcessingException => throw new InvalidManifestException(path, e.getOriginalMessage)
+      }
     val fields = new Fields(path)
     Manifest(
       fields.text(root, "commit_id"),
       fields.text(root, "mode"),
       fields.node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
       fields.node(root, "schema").elements.asScala.map(readColumn(_, fields)).toVector,
-      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector)
+      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector
+    )
   }
 
   private def readShard(node: JsonNode, fields: Fields): ShardRecord = ShardRecord(
@@ -121,12 +126,14 @@ private object ManifestJson {
     fields.count(node, "samples_count"),
     fields.count(node, "bytes"),
     fields.count(node, "header_bytes"),
-    Integer.parseUnsignedInt(fields.text(node, "crc32c"), 16))
+    Integer.parseUnsignedInt(fields.text(node, "crc32c"), 16)
+  )
 
   private def readColumn(node: JsonNode, fields: Fields): ColumnRecord = ColumnRecord(
     fields.text(node, "name"),
     Option(node.get("dtype")).filter(_.isTextual).map(_.asText),
-    Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector))
+    Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector)
+  )
 
   /** Fields that must be there. */
   private final class Fields(path: Path) {

@@ -11,14 +11,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
  * @param doc     what it does, for the options page
  * @param parse   the value of a text, or what a right text would be
  */
-final case class OptionSpec[A](name: String, default: Option[String], doc: String)(parse: String => Either[String, A]) {
+final case class OptionSpec[A](name: String, default: Option[String], doc: String)(parse: String => Either[
+  String, A]) {
 
   /** The option's value, or its default's; none where it has neither. */
   def get(options: CaseInsensitiveStringMap): Option[A] =
-    Option(options.get(name)).orElse(default).map(text => parse(text.trim) match {
-      case Right(value)   => value
-      case Left(expected) => throw new InvalidRequestException(s"Option `$name` is `$text`: it must be $expected.")
-    })
+    Option(options.get(name)).orElse(default).map(text =>
+      parse(text.trim) match {
+        case Right(value) => value
+        case Left(expected) =>
+          throw new InvalidRequestException(s"Option `$name` is `$text`: it must be $expected.")
+      })
 }
 
 object OptionSpec {
@@ -30,8 +33,9 @@ object OptionSpec {
     values.find(nameOf(_) == text.toLowerCase).toRight(values.map(v => s"`${nameOf(v)}`").mkString(" or "))
 
   // What Spark itself puts among the options of a source, and among the properties of a table made with CREATE TABLE.
-  private val sparks = Set("path", "paths", "provider", "location", "owner", "comment", "collation", "external",
-    "is_managed_location", "table_type")
+  private val sparks =
+    Set("path", "paths", "provider", "location", "owner", "comment", "collation", "external",
+      "is_managed_location", "table_type")
 
   /**
    * Refuses an option that nothing knows, so that a slip of the pen does not pass in silence. Names with a dot are

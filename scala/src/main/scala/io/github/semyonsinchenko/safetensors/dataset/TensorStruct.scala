@@ -10,9 +10,10 @@ object TensorStruct {
    * for a scalar; `dtype`: the format's name for the element type.
    */
   val dataType: StructType = StructType(Seq(
-    StructField("data", BinaryType, nullable = false),
-    StructField("shape", ArrayType(IntegerType), nullable = false),
-    StructField("dtype", StringType, nullable = false)))
+      StructField("data", BinaryType, nullable = false),
+      StructField("shape", ArrayType(IntegerType), nullable = false),
+      StructField("dtype", StringType, nullable = false)
+    ))
 
   val Data  = 0
   val Shape = 1

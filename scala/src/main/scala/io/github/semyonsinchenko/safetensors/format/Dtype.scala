@@ -37,14 +37,14 @@ object Dtype {
   case object U16         extends Dtype("U16", 16)
   case object F16         extends Dtype("F16", 16)
   // Not in the official JSON schema; see above.
-  case object BF16        extends Dtype("BF16", 16)
-  case object I32         extends Dtype("I32", 32)
-  case object U32         extends Dtype("U32", 32)
-  case object F32         extends Dtype("F32", 32)
-  case object C64         extends Dtype("C64", 64)
-  case object F64         extends Dtype("F64", 64)
-  case object I64         extends Dtype("I64", 64)
-  case object U64         extends Dtype("U64", 64)
+  case object BF16 extends Dtype("BF16", 16)
+  case object I32  extends Dtype("I32", 32)
+  case object U32  extends Dtype("U32", 32)
+  case object F32  extends Dtype("F32", 32)
+  case object C64  extends Dtype("C64", 64)
+  case object F64  extends Dtype("F64", 64)
+  case object I64  extends Dtype("I64", 64)
+  case object U64  extends Dtype("U64", 64)
 
   /** All of them, in the official library's ascending order. */
   val all: Vector[Dtype] = Vector(

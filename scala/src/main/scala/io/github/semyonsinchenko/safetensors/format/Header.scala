@@ -37,14 +37,18 @@ object Header {
    * @throws InvalidFileException for a file that the official library refuses
    */
   def read(source: ByteSource): Header = {
-    def refuse(refusal: Refusal, detail: String) = throw new InvalidFileException(source.name, refusal, detail)
-    if (source.length < Prefix) refuse(Refusal.HeaderTooSmall, s"it has ${source.length} bytes, expected 8 or more")
+    def refuse(refusal: Refusal, detail: String) =
+      throw new InvalidFileException(source.name, refusal, detail)
+    if (source.length < Prefix)
+      refuse(Refusal.HeaderTooSmall, s"it has ${source.length} bytes, expected 8 or more")
     val first = source.bytes(0, math.min(source.length, FirstRead).toInt)
     val size  = ByteBuffer.wrap(first).order(ByteOrder.LITTLE_ENDIAN).getLong(0)
     if (size < 0 || size > MaxSize)
-      refuse(Refusal.HeaderTooLarge, s"its header has ${java.lang.Long.toUnsignedString(size)} bytes, at most $MaxSize are allowed")
+      refuse(Refusal.HeaderTooLarge,
+        s"its header has ${java.lang.Long.toUnsignedString(size)} bytes, at most $MaxSize are allowed")
     if (Prefix + size > source.length)
-      refuse(Refusal.InvalidHeaderLength, s"its header ends at byte ${Prefix + size}, but it has ${source.length} bytes")
+      refuse(Refusal.InvalidHeaderLength,
+        s"its header ends at byte ${Prefix + size}, but it has ${source.length} bytes")
     val end   = Prefix + size.toInt
     val bytes = if (end <= first.length) first else rest(source, first, end)
     if (!isUtf8(bytes, end)) refuse(Refusal.InvalidHeader, "its header is not UTF-8")

@@ -10,7 +10,8 @@ private[format] object HeaderCheck {
   def inOrder(header: ParsedHeader, dataStart: Int, source: ByteSource): IndexedSeq[TensorInfo] = {
     val tensors = header.tensors.toArray(Array.empty[TensorInfo])
     java.util.Arrays.sort(tensors, byOffsets)
-    def refuse(refusal: Refusal, detail: String) = throw new InvalidFileException(source.name, refusal, detail)
+    def refuse(refusal: Refusal, detail: String) =
+      throw new InvalidFileException(source.name, refusal, detail)
     var position = 0L
     tensors.foreach { tensor =>
       check(tensor, position, refuse)
@@ -30,7 +31,8 @@ private[format] object HeaderCheck {
   private def check(tensor: TensorInfo, position: Long, refuse: (Refusal, String) => Nothing): Unit = {
     val name = s"tensor `${tensor.name}`"
     if (tensor.begin != position)
-      refuse(Refusal.InvalidOffset, s"$name begins at byte ${unsigned(tensor.begin)}, expected ${unsigned(position)}")
+      refuse(Refusal.InvalidOffset,
+        s"$name begins at byte ${unsigned(tensor.begin)}, expected ${unsigned(position)}")
     if (java.lang.Long.compareUnsigned(tensor.end, tensor.begin) < 0)
       refuse(Refusal.InvalidOffset, s"$name ends at byte ${unsigned(tensor.end)}, before it begins")
     val bits = bitCount(tensor).getOrElse(
@@ -40,7 +42,8 @@ private[format] object HeaderCheck {
     val size = java.lang.Long.divideUnsigned(bits, 8)
     if (tensor.size != size)
       refuse(Refusal.TensorInvalidInfo,
-        s"$name has ${unsigned(tensor.size)} bytes, but shape ${show(tensor.shape)} of ${tensor.dtype} takes ${unsigned(size)}")
+        s"$name has ${unsigned(tensor.size)} bytes, but shape ${show(
+            tensor.shape)} of ${tensor.dtype} takes ${unsigned(size)}")
   }
 
   /** Bits of all elements; none if a product on the way, from left to right, does not fit 64 bits. */
@@ -49,7 +52,8 @@ private[format] object HeaderCheck {
       .foldLeft(Option(1L))((product, factor) => product.flatMap(times(_, factor)))
 
   private def times(a: Long, b: Long): Option[Long] =
-    if (b != 0 && java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) > 0) None else Some(a * b)
+    if (b != 0 && java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) > 0) None
+    else Some(a * b)
 
   private def unsigned(n: Long): String = java.lang.Long.toUnsignedString(n)
 

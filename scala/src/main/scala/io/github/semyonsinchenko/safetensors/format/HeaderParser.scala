@@ -6,7 +6,9 @@ import scala.collection.mutable
 import scala.collection.immutable.ArraySeq
 
 /** What a header says, before its offsets are checked. A name that is given twice counts as it is last given. */
-private[format] final case class ParsedHeader(metadata: Option[Map[String, String]], tensors: util.Collection[TensorInfo])
+private[format] final case class ParsedHeader(
+    metadata: Option[Map[String, String]],
+    tensors: util.Collection[TensorInfo])
 
 /**
  * The JSON of a header, read as the official library's types read it: also a tensor given as an array of its three
@@ -48,7 +50,8 @@ private[format] object HeaderParser {
     if (json.peek() == '[') {
       val inOrder = Iterator("dtype", "shape", "data_offsets")
       json.elements {
-        if (inOrder.hasNext) tensor.read(inOrder.next()) else throw json.fault(s"tensor `$name` has a fourth element")
+        if (inOrder.hasNext) tensor.read(inOrder.next())
+        else throw json.fault(s"tensor `$name` has a fourth element")
       }
     } else json.fields(tensor.read)
     tensor.result()
@@ -87,7 +90,8 @@ private[format] object HeaderParser {
 
     private def readOffsets(): (Long, Long) = {
       val numbers = readNumbers()
-      if (numbers.length != 2) throw json.fault(s"tensor `$name` has ${numbers.length} data_offsets, expected 2")
+      if (numbers.length != 2)
+        throw json.fault(s"tensor `$name` has ${numbers.length} data_offsets, expected 2")
       (numbers(0), numbers(1))
     }
 

@@ -66,15 +66,15 @@ object HeaderWriter {
   }
 
   private def writeEscaped(byte: Byte, out: ByteArrayOutputStream): Unit = byte match {
-    case '"'                    => write("\\\"", out)
-    case '\\'                   => write("\\\\", out)
-    case '\b'                   => write("\\b", out)
-    case '\f'                   => write("\\f", out)
-    case '\n'                   => write("\\n", out)
-    case '\r'                   => write("\\r", out)
-    case '\t'                   => write("\\t", out)
+    case '"'                          => write("\\\"", out)
+    case '\\'                         => write("\\\\", out)
+    case '\b'                         => write("\\b", out)
+    case '\f'                         => write("\\f", out)
+    case '\n'                         => write("\\n", out)
+    case '\r'                         => write("\\r", out)
+    case '\t'                         => write("\\t", out)
     case _ if byte >= 0 && byte < ' ' => write(f"\\u$byte%04x", out)
-    case _                      => out.write(byte.toInt)
+    case _                            => out.write(byte.toInt)
   }
 
   private def write(text: String, out: ByteArrayOutputStream): Unit = out.write(text.getBytes(UTF_8))

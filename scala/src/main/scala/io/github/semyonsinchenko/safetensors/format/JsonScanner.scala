@@ -96,7 +96,8 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     if (Character.isLowSurrogate(first.toChar)) throw fault("a lone surrogate in a string")
     if (!Character.isHighSurrogate(first.toChar)) first
     else {
-      if (at + 1 >= end || bytes(at) != '\\' || bytes(at + 1) != 'u') throw fault("a lone surrogate in a string")
+      if (at + 1 >= end || bytes(at) != '\\' || bytes(at + 1) != 'u')
+        throw fault("a lone surrogate in a string")
       at += 2
       val second = hex4()
       if (!Character.isLowSurrogate(second.toChar)) throw fault("a lone surrogate in a string")
@@ -191,4 +192,5 @@ private[format] object JsonScanner {
 }
 
 /** The text is not the JSON that a header takes. */
-private[format] final class MalformedJson(message: String) extends RuntimeException(message, null, false, false)
+private[format] final class MalformedJson(message: String)
+    extends RuntimeException(message, null, false, false)

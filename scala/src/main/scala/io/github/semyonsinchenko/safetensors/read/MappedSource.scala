@@ -15,12 +15,13 @@ import io.github.semyonsinchenko.safetensors.format.ByteSource
 private[read] final class MappedSource(file: File, val name: String) extends ByteSource {
   import MappedSource._
 
-  private val channel = FileChannel.open(file.toPath, StandardOpenOption.READ)
+  private val channel       = FileChannel.open(file.toPath, StandardOpenOption.READ)
   override val length: Long = channel.size
-  private val windows = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
+  private val windows       = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
-    if (position + count > length) throw new EOFException(s"$name ends at byte $length, before byte ${position + count}")
+    if (position + count > length)
+      throw new EOFException(s"$name ends at byte $length, before byte ${position + count}")
     var done = 0
     while (done < count) {
       val index = ((position + done) / Window).toInt

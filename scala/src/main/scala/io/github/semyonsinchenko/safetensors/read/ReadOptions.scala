@@ -10,7 +10,8 @@ final case class ReadOptions(inferSchema: Boolean)
 object ReadOptions {
 
   val InferSchema: OptionSpec[Boolean] = OptionSpec("inferSchema", Some("false"),
-    "Take the schema from the header of the first file. Without it, give a schema with `.schema(...)`.")(OptionSpec.flag)
+    "Take the schema from the header of the first file. Without it, give a schema with `.schema(...)`.")(
+    OptionSpec.flag)
 
   val all: Seq[OptionSpec[_]] = Seq(InferSchema)
 

@@ -11,7 +11,8 @@ import org.apache.spark.util.SerializableConfiguration
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 
 /** A planned read: a row for each file, a partition for each row. */
-private[read] final class SafetensorsScan(plan: ScanPlan, required: StructType, conf: Configuration) extends Scan with Batch {
+private[read] final class SafetensorsScan(plan: ScanPlan, required: StructType, conf: Configuration)
+    extends Scan with Batch {
 
   override def readSchema(): StructType = required
 
@@ -31,7 +32,9 @@ private[read] final class SafetensorsScan(plan: ScanPlan, required: StructType, 
 private final case class FilePartition(file: DataFile) extends InputPartition
 
 /** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
-private final class FileReaderFactory(columns: Vector[TensorColumn], conf: Broadcast[SerializableConfiguration])
+private final class FileReaderFactory(
+    columns: Vector[TensorColumn],
+    conf: Broadcast[SerializableConfiguration])
     extends PartitionReaderFactory {
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =

@@ -31,10 +31,13 @@ final case class ScanPlan(files: Seq[DataFile], columns: Vector[TensorColumn])
 object ScanPlan {
 
   /** @param required the columns and fields that the query needs, of a schema that [[checkSchema]] passed */
-  def of(files: Seq[DataFile], required: StructType): ScanPlan = ScanPlan(files, required.fields.toVector.map { column =>
-    val fields = column.dataType.asInstanceOf[StructType].fieldNames.toVector.map(TensorField.of)
-    TensorColumn(column.name, fields, column.nullable)
-  })
+  def of(files: Seq[DataFile], required: StructType): ScanPlan = ScanPlan(
+    files,
+    required.fields.toVector.map { column =>
+      val fields = column.dataType.asInstanceOf[StructType].fieldNames.toVector.map(TensorField.of)
+      TensorColumn(column.name, fields, column.nullable)
+    }
+  )
 
   /** @throws InvalidRequestException if a column is no Tensor Struct */
   def checkSchema(schema: StructType): Unit = schema.foreach { column =>

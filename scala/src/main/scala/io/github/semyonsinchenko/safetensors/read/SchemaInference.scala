@@ -15,8 +15,8 @@ private[safetensors] object SchemaInference {
   private val MaxColumns = 10000
 
   def of(files: Seq[DataFile], conf: Configuration): StructType = {
-    val first   = files.headOption.getOrElse(throw new InvalidRequestException(
-      "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`."))
+    val first = files.headOption.getOrElse(throw new InvalidRequestException(
+        "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`."))
     val tensors = headerOf(first, conf).tensors
     if (tensors.length > MaxColumns) throw new InvalidRequestException(
       s"${first.path} has ${tensors.length} tensors; more than $MaxColumns columns are not inferred. " +
@@ -27,6 +27,7 @@ private[safetensors] object SchemaInference {
   private def headerOf(file: DataFile, conf: Configuration): Header =
     try Using.resource(Sources.open(file, conf))(Sources.header)
     catch {
-      case e: UnreadableFileException => throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage}.", Some(e))
+      case e: UnreadableFileException =>
+        throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage}.", Some(e))
     }
 }

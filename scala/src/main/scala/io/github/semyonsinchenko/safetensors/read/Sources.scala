@@ -15,11 +15,14 @@ private[read] object Sources {
   def open(file: DataFile, conf: Configuration): ByteSource = {
     val path = new Path(file.path)
     try path.getFileSystem(conf) match {
-      case _: LocalFileSystem | _: RawLocalFileSystem => new MappedSource(new File(path.toUri.getPath), file.path)
-      case fs                                         => new StreamSource(fs.open(path), file.path, file.length)
-    } catch {
+        case _: LocalFileSystem | _: RawLocalFileSystem =>
+          new MappedSource(new File(path.toUri.getPath), file.path)
+        case fs => new StreamSource(fs.open(path), file.path, file.length)
+      }
+    catch {
       case _: FileNotFoundException | _: NoSuchFileException =>
-        throw new UnreadableFileException(s"${file.path} is gone: it was there when the query was planned. Run the query again.")
+        throw new UnreadableFileException(
+          s"${file.path} is gone: it was there when the query was planned. Run the query again.")
     }
   }
 

@@ -18,7 +18,8 @@ private[read] final class WideReader(file: DataFile, columns: Vector[TensorColum
 
   override def next(): Boolean = {
     val isFirst = row == null
-    if (isFirst) row = Using.resource(Sources.open(file, conf))(source => readRow(source, Sources.header(source)))
+    if (isFirst)
+      row = Using.resource(Sources.open(file, conf))(source => readRow(source, Sources.header(source)))
     isFirst
   }
 
@@ -29,8 +30,8 @@ private[read] final class WideReader(file: DataFile, columns: Vector[TensorColum
     header.tensor(column.name) match {
       case Some(tensor)            => TensorRow.of(source, header, tensor, column.fields)
       case None if column.nullable => null
-      case None                    => throw new UnreadableFileException(
-        s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable to read null there.")
+      case None => throw new UnreadableFileException(
+          s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable to read null there.")
     }
 
   override def get(): InternalRow = row

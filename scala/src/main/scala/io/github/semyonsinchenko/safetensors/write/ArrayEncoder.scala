@@ -11,7 +11,10 @@ import io.github.semyonsinchenko.safetensors.codec.{Encoder, UnencodableValueExc
  * @param shape  of every sample; where there is none, a sample is a vector of the array's length
  * @param values the array's elements as a primitive array of the encoder's type
  */
-private[write] final class ArrayEncoder[A](encoder: Encoder[A], shape: Option[Seq[Int]], containsNull: Boolean)(values: ArrayData => A)
+private[write] final class ArrayEncoder[A](
+    encoder: Encoder[A],
+    shape: Option[Seq[Int]],
+    containsNull: Boolean)(values: ArrayData => A)
     extends CellEncoder {
 
   private val elementSize = encoder.dtype.bits / 8
@@ -26,7 +29,8 @@ private[write] final class ArrayEncoder[A](encoder: Encoder[A], shape: Option[Se
     try encoder.encode(values(array), payload.room(Math.multiplyExact(count, elementSize)))
     catch {
       case e: UnencodableValueException => throw new InvalidCellException(e.getMessage)
-      case _: ArithmeticException       => throw new InvalidCellException(s"$count elements of ${encoder.dtype} are over 2 GiB")
+      case _: ArithmeticException =>
+        throw new InvalidCellException(s"$count elements of ${encoder.dtype} are over 2 GiB")
     }
     last
   }
@@ -34,7 +38,8 @@ private[write] final class ArrayEncoder[A](encoder: Encoder[A], shape: Option[Se
   private def change(count: Int): Unit = {
     shape.foreach { fixed =>
       throw new InvalidCellException(
-        s"$count elements, but `shapes` gives the column ${Sample.show(fixed)}, which takes ${Sample.count(fixed).fold("more than 2^63")(_.toString)}")
+        s"$count elements, but `shapes` gives the column ${Sample.show(fixed)}, which takes ${Sample.count(
+            fixed).fold("more than 2^63")(_.toString)}")
     }
     last = Sample(encoder.dtype, Seq(count))
     lastCount = count.toLong
@@ -43,7 +48,8 @@ private[write] final class ArrayEncoder[A](encoder: Encoder[A], shape: Option[Se
   private def checkNulls(array: ArrayData, count: Int): Unit = {
     var i = 0
     while (i < count) {
-      if (array.isNullAt(i)) throw new InvalidCellException(s"element $i is null, and tensors have no nulls. Fill it before the write")
+      if (array.isNullAt(i)) throw new InvalidCellException(
+        s"element $i is null, and tensors have no nulls. Fill it before the write")
       i += 1
     }
   }

@@ -21,7 +21,8 @@ private[write] final class BatchColumn(plan: ColumnPlan) {
 
   /** Appends a row's cell; `rows` are in the batch already. */
   def append(row: InternalRow, rows: Int): Unit = {
-    if (row.isNullAt(plan.ordinal)) throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
+    if (row.isNullAt(plan.ordinal))
+      throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
     val next = encoder.encode(row, plan.ordinal, payload)
     if ((next ne sample) && next != sample) {
       if (rows > 0) throw new InvalidCellException(
@@ -38,6 +39,7 @@ private[write] final class BatchColumn(plan: ColumnPlan) {
 
   def record: ColumnRecord = {
     val known = Option(sample).filterNot(_ => varies)
-    ColumnRecord(name, known.map(_.dtype).orElse(plan.dtype).map(_.name), known.map(_.shape).orElse(plan.shape))
+    ColumnRecord(name, known.map(_.dtype).orElse(plan.dtype).map(_.name),
+      known.map(_.shape).orElse(plan.shape))
   }
 }

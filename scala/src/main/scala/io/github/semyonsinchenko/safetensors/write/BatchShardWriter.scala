@@ -8,7 +8,11 @@ import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
 import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
 
 /** Stacks rows: each column becomes one tensor of a shard, with the rows as its first dimension. */
-private[write] final class BatchShardWriter(plan: WritePlan, mode: WriteMode.Batch, partition: Int, open: String => ShardFile) {
+private[write] final class BatchShardWriter(
+    plan: WritePlan,
+    mode: WriteMode.Batch,
+    partition: Int,
+    open: String => ShardFile) {
 
   private val columns = plan.columns.map(new BatchColumn(_))
   private val inOrder = mutable.ArrayBuffer.empty[ShardRecord]
@@ -20,8 +24,10 @@ private[write] final class BatchShardWriter(plan: WritePlan, mode: WriteMode.Bat
     var i = 0
     while (i < columns.length) {
       try columns(i).append(row, rows)
-      catch { case e: InvalidCellException => throw new InvalidRowException(
-        s"Column `${columns(i).name}`, row ${written} of partition $partition: ${e.getMessage}.") }
+      catch {
+        case e: InvalidCellException => throw new InvalidRowException(
+            s"Column `${columns(i).name}`, row ${written} of partition $partition: ${e.getMessage}.")
+      }
       i += 1
     }
     rows += 1
@@ -57,8 +63,9 @@ private[write] final class BatchShardWriter(plan: WritePlan, mode: WriteMode.Bat
   private def place(sorted: Seq[BatchColumn], leading: Int): Seq[TensorInfo] = {
     var begin = 0L
     sorted.map { column =>
-      val end    = begin + column.payload.size
-      val tensor = TensorInfo(column.name, column.dtype, (leading +: column.shape).map(_.toLong).toVector, begin, end)
+      val end = begin + column.payload.size
+      val tensor =
+        TensorInfo(column.name, column.dtype, (leading +: column.shape).map(_.toLong).toVector, begin, end)
       begin = end
       tensor
     }

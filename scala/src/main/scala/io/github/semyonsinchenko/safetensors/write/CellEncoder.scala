@@ -34,7 +34,8 @@ private[write] trait CellEncoder {
 }
 
 /** What is wrong with a cell; the caller adds the column and the row. */
-private[write] final class InvalidCellException(message: String) extends RuntimeException(message, null, false, false)
+private[write] final class InvalidCellException(message: String)
+    extends RuntimeException(message, null, false, false)
 
 private[write] object CellEncoder {
 
@@ -44,7 +45,8 @@ private[write] object CellEncoder {
   }
 
   private def numbers(number: Number, column: ColumnPlan, containsNull: Boolean): CellEncoder = {
-    def array[A](encoder: Encoder[A])(values: ArrayData => A) = new ArrayEncoder(encoder, column.shape, containsNull)(values)
+    def array[A](encoder: Encoder[A])(values: ArrayData => A) =
+      new ArrayEncoder(encoder, column.shape, containsNull)(values)
     val dtype = column.dtype.getOrElse(number.dtype)
     number match {
       case Number.Byte   => array(Encoder.bytes(dtype, column.rounding))(_.toByteArray())

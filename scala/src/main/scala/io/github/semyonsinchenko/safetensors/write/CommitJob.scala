@@ -5,7 +5,11 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path, PathIsNotEmptyDirectoryException}
 import org.apache.hadoop.mapreduce._
-import org.apache.hadoop.mapreduce.lib.output.{FileOutputCommitter, PathOutputCommitter, PathOutputCommitterFactory}
+import org.apache.hadoop.mapreduce.lib.output.{
+  FileOutputCommitter,
+  PathOutputCommitter,
+  PathOutputCommitterFactory
+}
 import org.apache.hadoop.mapreduce.task.{JobContextImpl, TaskAttemptContextImpl}
 
 /**
@@ -64,7 +68,7 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
       val fs  = own.getFileSystem(conf)
       fs.delete(own, true)
       deleteIfEmpty(own.getParent, fs)
-    case _                          =>
+    case _ =>
   }
 
   private def deleteIfEmpty(directory: Path, fs: FileSystem): Unit =
@@ -85,7 +89,8 @@ private[write] final class CommitTask(committer: PathOutputCommitter, context: T
   /** Commits, if Spark's coordinator grants it to this attempt. */
   def commit(): Unit = {
     val id = context.getTaskAttemptID
-    org.apache.spark.mapred.SparkHadoopMapRedUtil.commitTask(committer, context, id.getJobID.getId, id.getTaskID.getId)
+    org.apache.spark.mapred.SparkHadoopMapRedUtil.commitTask(committer, context, id.getJobID.getId,
+      id.getTaskID.getId)
   }
 
   def abort(): Unit = committer.abortTask(context)

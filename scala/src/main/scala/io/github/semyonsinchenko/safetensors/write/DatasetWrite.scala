@@ -14,7 +14,8 @@ import org.slf4j.LoggerFactory
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Manifest, ShardRecord}
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
-private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration) extends BatchWrite {
+private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
+    extends BatchWrite {
 
   private val id  = UUID.randomUUID()
   private val job = new CommitJob(target.directory, id, conf)
@@ -33,14 +34,15 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
     val written = messages.collect { case message: ShardsWritten => message }
     job.commit()
-    val old      = Manifest.read(target.directory, conf)
-    val kept     = old.filter(_ => target.existing == Existing.Keep)
+    val old  = Manifest.read(target.directory, conf)
+    val kept = old.filter(_ => target.existing == Existing.Keep)
     val manifest = Manifest(
       id.toString,
       plan.mode.name,
       plan.options,
       SchemaRecord.merge(kept.map(_.schema).toSeq ++ written.map(_.schema)),
-      kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards))
+      kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards)
+    )
     manifest.write(target.directory, conf)
     if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
   }
@@ -56,7 +58,9 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
     val fs = target.directory.getFileSystem(conf)
     files.foreach { file =>
       try fs.delete(new Path(target.directory, file), false)
-      catch { case e: java.io.IOException => log.warn(s"$file could not be deleted from ${target.directory}.", e) }
+      catch {
+        case e: java.io.IOException => log.warn(s"$file could not be deleted from ${target.directory}.", e)
+      }
     }
   }
 
@@ -64,10 +68,15 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 }
 
 /** What a task wrote. */
-private[write] final case class ShardsWritten(shards: Seq[ShardRecord], schema: Seq[ColumnRecord]) extends WriterCommitMessage
+private[write] final case class ShardsWritten(shards: Seq[ShardRecord], schema: Seq[ColumnRecord])
+    extends WriterCommitMessage
 
 /** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
-private final class ShardWriterFactory(plan: WritePlan, directory: String, id: UUID, conf: Broadcast[SerializableConfiguration])
+private final class ShardWriterFactory(
+    plan: WritePlan,
+    directory: String,
+    id: UUID,
+    conf: Broadcast[SerializableConfiguration])
     extends DataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long): DataWriter[InternalRow] = {

@@ -8,7 +8,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import io.github.semyonsinchenko.safetensors.dataset.Location
 
 /** Checks a write in full, before any task and for EXPLAIN too. */
-final class SafetensorsWriteBuilder(schema: StructType, options: CaseInsensitiveStringMap, conf: Configuration)
+final class SafetensorsWriteBuilder(
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    conf: Configuration)
     extends WriteBuilder
     with SupportsTruncate {
 

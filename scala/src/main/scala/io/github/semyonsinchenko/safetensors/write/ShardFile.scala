@@ -32,7 +32,7 @@ private[write] object ShardFile {
   /** A new file at `path`; local ones are written by a channel, which takes the bytes from outside the heap as they are. */
   def create(path: Path, conf: Configuration): ShardFile = path.getFileSystem(conf) match {
     case _: LocalFileSystem | _: RawLocalFileSystem => new ShardFile(local(new File(path.toUri.getPath)))
-    case fs                                         => new ShardFile(Channels.newChannel(fs.create(path, false): OutputStream))
+    case fs => new ShardFile(Channels.newChannel(fs.create(path, false): OutputStream))
   }
 
   private def local(file: File): FileChannel = {

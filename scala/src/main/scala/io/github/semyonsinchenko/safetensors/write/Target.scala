@@ -39,7 +39,8 @@ private[write] object Target {
     val fs = directory.getFileSystem(conf)
     try {
       if (fs.getFileStatus(directory).isFile)
-        throw new InvalidRequestException(s"$directory is a file, and a dataset is a directory. Name another path.")
+        throw new InvalidRequestException(
+          s"$directory is a file, and a dataset is a directory. Name another path.")
       fs.listStatus(directory).toSeq
     } catch { case _: FileNotFoundException => Nil }
   }
@@ -59,7 +60,8 @@ private[write] object Target {
     if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
-    for (column <- plan.columns; dtype <- column.dtype; was <- old.schema.find(_.name == column.name).flatMap(_.dtype))
+    for (column <- plan.columns; dtype <- column.dtype;
+      was       <- old.schema.find(_.name == column.name).flatMap(_.dtype))
       if (was != dtype.name) differs(s"column `${column.name}` as", was, dtype.name)
   }
 }

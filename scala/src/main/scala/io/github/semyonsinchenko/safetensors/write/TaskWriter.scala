@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
 /** One task attempt: its rows go to shards in a place of its own, which become the job's when it commits. */
-private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: CommitTask) extends DataWriter[InternalRow] {
+private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: CommitTask)
+    extends DataWriter[InternalRow] {
   task.setUp()
 
   private val shards = plan.mode match {

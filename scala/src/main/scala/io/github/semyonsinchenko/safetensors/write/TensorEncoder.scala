@@ -39,15 +39,17 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
       throw new InvalidCellException(s"`${TensorStruct.dataType(field).name}` is null")
     }
     val shape = struct.getArray(TensorStruct.Shape)
-    if ((0 until shape.numElements()).exists(shape.isNullAt)) throw new InvalidCellException("a dimension in `shape` is null")
+    if ((0 until shape.numElements()).exists(shape.isNullAt))
+      throw new InvalidCellException("a dimension in `shape` is null")
   }
 
   /** A dtype and shape that the row before did not have. */
   private def change(name: UTF8String, dims: Array[Int]): Unit = {
     val own = Dtype.of(name.toString).getOrElse(throw new InvalidCellException(
-      s"the unknown dtype `$name`, expected one of ${Dtype.all.mkString(", ")}"))
+        s"the unknown dtype `$name`, expected one of ${Dtype.all.mkString(", ")}"))
     dtype.filter(_ != own).foreach { asked =>
-      throw new InvalidCellException(s"dtype $own, but the option `dtype` asks for $asked, and bytes are not converted")
+      throw new InvalidCellException(
+        s"dtype $own, but the option `dtype` asks for $asked, and bytes are not converted")
     }
     lastSize = sizeOf(own, dims.toSeq)
     last = Sample(own, shape.getOrElse(dims.toSeq))
@@ -58,10 +60,12 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
   }
 
   private def sizeOf(dtype: Dtype, dims: Seq[Int]): Long = {
-    dims.find(_ < 0).foreach(_ => throw new InvalidCellException(s"the negative dimension in shape ${Sample.show(dims)}"))
+    dims.find(_ < 0).foreach(_ =>
+      throw new InvalidCellException(s"the negative dimension in shape ${Sample.show(dims)}"))
     val bits = Sample.count(dims :+ dtype.bits).getOrElse(throw new InvalidCellException(
-      s"shape ${Sample.show(dims)} of $dtype, which no 64 bits count"))
-    if (bits % 8 != 0) throw new InvalidCellException(s"shape ${Sample.show(dims)} of $dtype, which fills no whole bytes")
+        s"shape ${Sample.show(dims)} of $dtype, which no 64 bits count"))
+    if (bits % 8 != 0)
+      throw new InvalidCellException(s"shape ${Sample.show(dims)} of $dtype, which fills no whole bytes")
     bits / 8
   }
 }

@@ -44,20 +44,29 @@ object WriteOptions {
     "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
     _.toIntOption.filter(_ > 0).toRight("a whole number from 1 on"))
 
-  val TailStrategy: OptionSpec[Tail] = OptionSpec("tail_strategy", Some("write"),
+  val TailStrategy: OptionSpec[Tail] = OptionSpec(
+    "tail_strategy",
+    Some("write"),
     "What becomes of the rows at a task's end that are too few for a batch: `write` a smaller batch, `drop` them, or " +
-      "`pad` the batch with zeros, which do not count as samples.")(OptionSpec.oneOf(Tail.all)(_.name))
+      "`pad` the batch with zeros, which do not count as samples."
+  )(OptionSpec.oneOf(Tail.all)(_.name))
 
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
     "The columns to write, separated by commas or as a JSON array. All of them by default.")(parseColumns)
 
-  val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec("shapes", None,
+  val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
+    "shapes",
+    None,
     "The shape of one sample by column, as JSON: `{\"image\": [3, 224, 224], \"label\": []}`. By default an array is a " +
-      "vector of its length, and a Tensor Struct has its own shape.")(parseShapes)
+      "vector of its length, and a Tensor Struct has its own shape."
+  )(parseShapes)
 
-  val TargetDtype: OptionSpec[Dtypes] = OptionSpec("dtype", None,
+  val TargetDtype: OptionSpec[Dtypes] = OptionSpec(
+    "dtype",
+    None,
     "The dtype to write: one name for all columns, or a JSON object by column. By default an array takes its own: float " +
-      "F32, double F64, int I32, long I64, short I16, byte I8.")(parseDtypes)
+      "F32, double F64, int I32, long I64, short I16, byte I8."
+  )(parseDtypes)
 
   val RoundingMode: OptionSpec[Rounding] = OptionSpec("rounding", Some("truncate"),
     "How numbers become F16 or BF16: `truncate` cuts bits off, `nearest_even` rounds as NumPy and PyTorch do.")(
@@ -66,12 +75,13 @@ object WriteOptions {
   val Metadata: OptionSpec[Map[String, String]] = OptionSpec("metadata", Some("""{"format": "pt"}"""),
     "What stands under `__metadata__` in every shard: a JSON object of strings.")(parseMetadata)
 
-  val all: Seq[OptionSpec[_]] = Seq(BatchSize, TailStrategy, Columns, Shapes, TargetDtype, RoundingMode, Metadata)
+  val all: Seq[OptionSpec[_]] =
+    Seq(BatchSize, TailStrategy, Columns, Shapes, TargetDtype, RoundingMode, Metadata)
 
   def of(options: CaseInsensitiveStringMap): WriteOptions = {
     val batchSize = BatchSize.get(options).getOrElse(throw new InvalidRequestException(
-      "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the column " +
-        "whose values name the tensors."))
+        "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the column " +
+          "whose values name the tensors."))
     WriteOptions(
       WriteMode.Batch(batchSize, TailStrategy.get(options).get),
       Columns.get(options),
@@ -79,7 +89,8 @@ object WriteOptions {
       TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
       RoundingMode.get(options).get,
       Metadata.get(options).get,
-      all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap)
+      all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap
+    )
   }
 
   private val mapper = new ObjectMapper
@@ -87,7 +98,8 @@ object WriteOptions {
   private def parseColumns(text: String): Either[String, Seq[String]] =
     if (text.startsWith("[")) json(text).filter(n => n.isArray && n.elements.asScala.forall(_.isTextual))
       .map(_.elements.asScala.map(_.asText).toVector).toRight("a JSON array of column names")
-    else Some(text.split(',').map(_.trim).toVector).filter(_.forall(_.nonEmpty)).toRight("column names separated by commas")
+    else Some(text.split(',').map(_.trim).toVector).filter(_.forall(_.nonEmpty)).toRight(
+      "column names separated by commas")
 
   private def parseShapes(text: String): Either[String, Map[String, Seq[Int]]] =
     fields(text)(shape).toRight("a JSON object of shapes, as in `{\"image\": [3, 224, 224], \"label\": []}`")
@@ -100,11 +112,13 @@ object WriteOptions {
     val parsed =
       if (text.startsWith("{")) fields(text)(node => Dtype.of(node.asText)).map(Dtypes.ByColumn(_))
       else Dtype.of(text).map(Dtypes.Single(_))
-    parsed.toRight(s"one of ${Dtype.all.map(_.name).mkString(", ")}, or a JSON object with one for each column")
+    parsed.toRight(
+      s"one of ${Dtype.all.map(_.name).mkString(", ")}, or a JSON object with one for each column")
   }
 
   private def parseMetadata(text: String): Either[String, Map[String, String]] =
-    fields(text)(node => Option.when(node.isTextual)(node.asText)).toRight("a JSON object whose values are strings")
+    fields(text)(node => Option.when(node.isTextual)(node.asText)).toRight(
+      "a JSON object whose values are strings")
 
   /** The fields of a JSON object, if it is one and `value` takes them all. */
   private def fields[A](text: String)(value: JsonNode => Option[A]): Option[Map[String, A]] =
@@ -114,5 +128,6 @@ object WriteOptions {
     }
 
   private def json(text: String): Option[JsonNode] =
-    try Option(mapper.readTree(text)) catch { case _: JsonProcessingException => None }
+    try Option(mapper.readTree(text))
+    catch { case _: JsonProcessingException => None }
 }

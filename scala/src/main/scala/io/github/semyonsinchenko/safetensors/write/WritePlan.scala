@@ -45,7 +45,7 @@ object WritePlan {
 
   private def resolve(name: String, schema: StructType): String =
     schema.fieldNames.find(SQLConf.get.resolver(_, name)).getOrElse(throw new InvalidRequestException(
-      s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
+        s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
 
   private def checkNames(names: Seq[String]): Unit = {
     if (names.isEmpty) throw new InvalidRequestException("There is no column to write.")
@@ -66,9 +66,9 @@ object WritePlan {
 
   private def plan(name: String, options: WriteOptions, schema: StructType): ColumnPlan = {
     val ordinal = schema.fieldIndex(name)
-    val cells   = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
-      s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected an array of numbers or a " +
-        s"Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
+    val cells = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
+        s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected an array of numbers or a " +
+          s"Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
     val asked = options.dtypes match {
       case Dtypes.Single(dtype)    => Some(dtype)
       case Dtypes.ByColumn(dtypes) => dtypes.get(name)
@@ -77,7 +77,7 @@ object WritePlan {
   }
 
   private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {
-    case CellType.Tensor             => asked
+    case CellType.Tensor => asked
     case CellType.Numbers(number, _) =>
       val dtype = asked.getOrElse(number.dtype)
       if (!Encoder.targets.contains(dtype)) throw new InvalidRequestException(
