@@ -14,7 +14,7 @@ final case class DataFile(path: String, length: Long)
  * its order; another directory its safetensors files, by name.
  */
 object DatasetFiles {
-  private val log = LoggerFactory.getLogger(getClass)
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   val Suffix = ".safetensors"
 

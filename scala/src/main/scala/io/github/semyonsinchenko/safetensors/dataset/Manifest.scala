@@ -126,7 +126,7 @@ private object ManifestJson {
     fields.count(node, "samples_count"),
     fields.count(node, "bytes"),
     fields.count(node, "header_bytes"),
-    Integer.parseUnsignedInt(fields.text(node, "crc32c"), 16)
+    fields.checksum(node, "crc32c")
   )
 
   private def readColumn(node: JsonNode, fields: Fields): ColumnRecord = ColumnRecord(
@@ -151,6 +151,12 @@ private object ManifestJson {
       val number = node(parent, name)
       if (!number.canConvertToLong || number.asLong < 0) fault(s"`$name` is `$number`, expected a count")
       number.asLong
+    }
+
+    def checksum(parent: JsonNode, name: String): Int = {
+      val hex = text(parent, name)
+      if (!hex.matches("[0-9a-f]{8}")) fault(s"`$name` is `$hex`, expected 8 hex digits")
+      Integer.parseUnsignedInt(hex, 16)
     }
 
     /** A name in this directory: a manifest must not lead a reader elsewhere. */

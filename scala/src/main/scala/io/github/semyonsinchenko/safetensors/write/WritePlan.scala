@@ -33,7 +33,7 @@ object WritePlan {
 
   /** @throws InvalidRequestException if these options cannot write these columns */
   def of(options: WriteOptions, schema: StructType): WritePlan = {
-    val names = options.columns.getOrElse(schema.fieldNames.toVector).map(resolve(_, schema))
+    val names = options.columns.fold(schema.fieldNames.toSeq)(_.map(resolve(_, schema)))
     checkNames(names)
     checkNamed("shapes", options.shapes.keys, names)
     options.dtypes match {
@@ -44,7 +44,7 @@ object WritePlan {
   }
 
   private def resolve(name: String, schema: StructType): String =
-    schema.fieldNames.find(SQLConf.get.resolver(_, name)).getOrElse(throw new InvalidRequestException(
+    schema.fieldNames.find(_ == name).orElse(schema.fieldNames.find(SQLConf.get.resolver(_, name))).getOrElse(throw new InvalidRequestException(
         s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
 
   private def checkNames(names: Seq[String]): Unit = {

@@ -1,0 +1,63 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.nio.file.{Files, Path => LocalPath}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.github.semyonsinchenko.safetensors.TempDir
+
+class ManifestTest extends AnyFunSuite {
+  private val conf = new Configuration
+
+  private val manifest = Manifest("7f4", "batch", Map("batch_size" -> "2"),
+    Seq(ColumnRecord("x", Some("F32"), Some(Seq(3, 4))), ColumnRecord("y", None, None)),
+    Seq(ShardRecord("part-0.safetensors", 2, 100, 80, 0xffffffff), ShardRecord("part-1.safetensors", 1, 90, 80, 1)))
+
+  private def read(directory: LocalPath) = Manifest.read(new Path(directory.toUri), conf)
+
+  test("what is written is read again, with the sums") {
+    TempDir { directory =>
+      manifest.write(new Path(directory.toUri), conf)
+      assert(read(directory).contains(manifest))
+      val json = Files.readString(directory.resolve("dataset_manifest.json"))
+      assert(json.contains("\"total_samples\" : 3") && json.contains("\"total_bytes\" : 190"))
+      assert(json.contains("\"crc32c\" : \"ffffffff\""))
+    }
+  }
+
+  test("a new manifest replaces the old one and leaves nothing beside it") {
+    TempDir { directory =>
+      manifest.write(new Path(directory.toUri), conf)
+      manifest.copy(commitId = "8a5").write(new Path(directory.toUri), conf)
+      assert(read(directory).map(_.commitId).contains("8a5"))
+      assert(TempDir.names(directory) == Seq("dataset_manifest.json"))
+    }
+  }
+
+  test("there is none in a directory without one, nor where there is no directory") {
+    TempDir { directory =>
+      assert(read(directory).isEmpty)
+      assert(read(directory.resolve("absent")).isEmpty)
+    }
+  }
+
+  private def refused(what: String)(from: String, to: String, detail: String): Unit =
+    test(s"refused: $what") {
+      TempDir { directory =>
+        val file = directory.resolve("dataset_manifest.json")
+        Files.writeString(file, manifest.toJson.replace(from, to))
+        val error = intercept[InvalidManifestException](read(directory))
+        assert(error.getMessage.contains(s"$file is not a valid dataset manifest: $detail"))
+      }
+    }
+
+  refused("a shard in another directory")("part-0.", "../part-0.",
+    "the shard `../part-0.safetensors` is not a file name in its directory")
+  refused("an absolute shard")("part-0.", "/part-0.", "the shard `/part-0.safetensors` is not a file name")
+  refused("a missing field")("\"commit_id\"", "\"id\"", "it has no `commit_id`")
+  refused("a negative count")("\"bytes\" : 100", "\"bytes\" : -1", "`bytes` is `-1`, expected a count")
+  refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")
+  refused("half a file")("\"options\"", "", "")
+}
