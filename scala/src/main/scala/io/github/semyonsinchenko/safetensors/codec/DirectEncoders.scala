@@ -68,19 +68,21 @@ private[codec] final class FloatsToBF16(rounding: Rounding) extends Encoder[Arra
   def dtype: Dtype = Dtype.BF16
 
   def encode(values: Array[Float], out: ByteBuffer): Unit = {
-    var i = 0
+    val at = out.position()
+    var i  = 0
     while (i < values.length) {
       val bits      = floatToRawIntBits(values(i))
       val magnitude = bits & Int.MaxValue
-      if (magnitude > FloatInfinity) out.putShort(((bits >>> 16) | QuietBit).toShort)
+      if (magnitude > FloatInfinity) out.putShort(at + 2 * i, ((bits >>> 16) | QuietBit).toShort)
       else {
         val rounded = bits + (nearest & (0x7fff + ((bits >>> 16) & 1)))
         if ((rounded & FloatInfinity) == FloatInfinity && magnitude != FloatInfinity)
           throw new UnencodableValueException(values(i).toString, i, dtype)
-        out.putShort((rounded >>> 16).toShort)
+        out.putShort(at + 2 * i, (rounded >>> 16).toShort)
       }
       i += 1
     }
+    out.position(at + 2 * values.length): Unit
   }
 
   private final val FloatInfinity = 0x7f800000
