@@ -20,10 +20,11 @@ private[codec] object ByteTables {
 
   /** A float with no infinities: their bits are numbers like others. */
   private def small(byte: Int, mantissaBits: Int, bias: Int): Float = {
-    val sign     = if (byte < 0x80) 1 else -1
-    val exponent = (byte & 0x7f) >>> mantissaBits
-    val fraction = byte & ((1 << mantissaBits) - 1)
+    val sign        = if (byte < 0x80) 1 else -1
+    val exponent    = (byte & 0x7f) >>> mantissaBits
+    val fraction    = byte & ((1 << mantissaBits) - 1)
     val implicitOne = if (exponent == 0) 0 else 1 << mantissaBits
-    (sign.toDouble * (implicitOne + fraction) * math.pow(2, math.max(exponent, 1) - bias - mantissaBits)).toFloat
+    (sign.toDouble * (implicitOne + fraction) * math.pow(2,
+      math.max(exponent, 1) - bias - mantissaBits)).toFloat
   }
 }

@@ -175,7 +175,9 @@ private[codec] object DecodeU64 extends Decoder {
     val from = DecodeI64.longs(bytes)
     val to   = new Array[Float](from.length)
     var i    = 0
-    while (i < to.length) { to(i) = if (from(i) >= 0) from(i).toFloat else halved(from(i)).toFloat * 2; i += 1 }
+    while (i < to.length) {
+      to(i) = if (from(i) >= 0) from(i).toFloat else halved(from(i)).toFloat * 2; i += 1
+    }
     to
   }
 
@@ -183,7 +185,9 @@ private[codec] object DecodeU64 extends Decoder {
     val from = DecodeI64.longs(bytes)
     val to   = new Array[Double](from.length)
     var i    = 0
-    while (i < to.length) { to(i) = if (from(i) >= 0) from(i).toDouble else halved(from(i)).toDouble * 2; i += 1 }
+    while (i < to.length) {
+      to(i) = if (from(i) >= 0) from(i).toDouble else halved(from(i)).toDouble * 2; i += 1
+    }
     to
   }
 

@@ -19,7 +19,7 @@ private[codec] object Limits {
     case BF16 => "finite values up to 3.3895314E38 either way"
     case F32  => s"finite values up to ${Float.MaxValue} either way"
     case F64  => s"finite values up to ${Double.MaxValue} either way"
-    case _    =>
+    case _ =>
       val (min, max) = integers(dtype)
       s"whole numbers from $min to $max"
   }

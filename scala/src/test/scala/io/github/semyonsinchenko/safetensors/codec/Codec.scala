@@ -8,11 +8,13 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 object Codec {
   import Rounding.Truncate
 
-  def bytes(dtype: Dtype, values: Byte*): Array[Byte]   = encode(Encoder.bytes(dtype, Truncate), values.toArray)
-  def shorts(dtype: Dtype, values: Short*): Array[Byte] = encode(Encoder.shorts(dtype, Truncate), values.toArray)
-  def ints(dtype: Dtype, values: Int*): Array[Byte]     = encode(Encoder.ints(dtype, Truncate), values.toArray)
-  def longs(dtype: Dtype, values: Long*): Array[Byte]   = encode(Encoder.longs(dtype, Truncate), values.toArray)
-  def floats(dtype: Dtype, values: Float*): Array[Byte] = encode(Encoder.floats(dtype, Truncate), values.toArray)
+  def bytes(dtype: Dtype, values: Byte*): Array[Byte] = encode(Encoder.bytes(dtype, Truncate), values.toArray)
+  def shorts(dtype: Dtype, values: Short*): Array[Byte] =
+    encode(Encoder.shorts(dtype, Truncate), values.toArray)
+  def ints(dtype: Dtype, values: Int*): Array[Byte]   = encode(Encoder.ints(dtype, Truncate), values.toArray)
+  def longs(dtype: Dtype, values: Long*): Array[Byte] = encode(Encoder.longs(dtype, Truncate), values.toArray)
+  def floats(dtype: Dtype, values: Float*): Array[Byte] =
+    encode(Encoder.floats(dtype, Truncate), values.toArray)
   def doubles(dtype: Dtype, values: Double*): Array[Byte] =
     encode(Encoder.doubles(dtype, Truncate), values.toArray)
 

@@ -13,8 +13,17 @@ class DecoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("the 8-bit floats stand for the numbers of their definitions") {
     val values = Seq(
-      F8_E5M2 -> Seq(0x00 -> 0f, 0x80 -> -0f, 0x01 -> 1.52587890625e-5f, 0x3c -> 1f, 0x7b -> 57344f,
-        0x7c -> Float.PositiveInfinity, 0xfc -> Float.NegativeInfinity, 0x7d -> Float.NaN, 0xff -> Float.NaN),
+      F8_E5M2 -> Seq(
+        0x00 -> 0f,
+        0x80 -> -0f,
+        0x01 -> 1.52587890625e-5f,
+        0x3c -> 1f,
+        0x7b -> 57344f,
+        0x7c -> Float.PositiveInfinity,
+        0xfc -> Float.NegativeInfinity,
+        0x7d -> Float.NaN,
+        0xff -> Float.NaN
+      ),
       F8_E4M3 -> Seq(0x80 -> -0f, 0x01 -> 0.001953125f, 0x38 -> 1f, 0x7e -> 448f, 0xfe -> -448f,
         0x7f -> Float.NaN, 0xff -> Float.NaN),
       F8_E8M0 -> Seq(0x00 -> math.pow(2, -127).toFloat, 0x7f -> 1f, 0x80 -> 2f,
@@ -22,7 +31,8 @@ class DecoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       F8_E4M3FNUZ -> Seq(0x00 -> 0f, 0x01 -> 0.0009765625f, 0x40 -> 1f, 0x7f -> 240f, 0xff -> -240f,
         0x80 -> Float.NaN),
       F8_E5M2FNUZ -> Seq(0x00 -> 0f, 0x01 -> 7.62939453125e-6f, 0x40 -> 1f, 0x7f -> 57344f, 0xff -> -57344f,
-        0x80 -> Float.NaN))
+        0x80 -> Float.NaN)
+    )
     for ((dtype, pairs) <- values; (bits, value) <- pairs)
       assert(java.lang.Float.compare(byte(dtype, bits), value) == 0, s"$dtype ${bits.toHexString}")
   }
@@ -69,7 +79,8 @@ class DecoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     def message(dtype: Dtype, bytes: Array[Byte]) =
       intercept[UnencodableValueException](decoder(dtype).longs(bytes)).getMessage
     val range = "it holds whole numbers from -9223372036854775808 to 9223372036854775807"
-    assert(message(U64, longs(I64, 0L, -1L)) == s"I64 cannot hold 18446744073709551615, the element at index 1: $range")
+    assert(message(U64,
+      longs(I64, 0L, -1L)) == s"I64 cannot hold 18446744073709551615, the element at index 1: $range")
     assert(message(F16, floats(F16, Float.NaN)) == s"I64 cannot hold NaN, the element at index 0: $range")
     assert(message(F64, doubles(F64, 1e19)) == s"I64 cannot hold 1.0E19, the element at index 0: $range")
     assert(decoder(F32).longs(floats(F32, -1.9f)).toSeq == Seq(-1L))

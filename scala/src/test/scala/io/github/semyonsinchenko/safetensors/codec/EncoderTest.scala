@@ -38,7 +38,7 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("encoding begins at the buffer's position and advances it, on the heap and off it") {
     for {
-      out   <- Seq(ByteBuffer.allocate(20), ByteBuffer.allocateDirect(20)).map(_.order(ByteOrder.LITTLE_ENDIAN))
+      out <- Seq(ByteBuffer.allocate(20), ByteBuffer.allocateDirect(20)).map(_.order(ByteOrder.LITTLE_ENDIAN))
       dtype <- Encoder.targets
     } {
       out.clear().position(3)
@@ -79,7 +79,7 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     test(s"$dtype takes bytes, shorts and ints that are in its range") {
       for (value <- Seq(-128, -1, 0, 127)) {
         val expected = if (min <= value && value <= max) Some(BigInt(value)) else None
-        val results  = Seq[() => Array[Byte]](
+        val results = Seq[() => Array[Byte]](
           () => bytes(dtype, value.toByte), () => shorts(dtype, value.toShort), () => ints(dtype, value))
         for (result <- results) expected match {
           case Some(number) => assert(integer(dtype, result()) == number)
@@ -89,8 +89,9 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
 
     test(s"$dtype takes doubles without their fraction, and checks the range after") {
-      val doublesAround = for { edge <- Seq(min, max + 1); step <- Seq(-1.5, -1.0, -0.5, 0.0, 0.5, 1.0) }
-        yield edge.toDouble + step
+      val doublesAround = for {
+        edge <- Seq(min, max + 1); step <- Seq(-1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
+      } yield edge.toDouble + step
       val any = Gen.oneOf(Gen.oneOf(doublesAround), Gen.choose(-1e20, 1e20), Gen.choose(-300.0, 300.0))
       forAll(any) { value =>
         val whole = BigDecimal(new java.math.BigDecimal(value)).toBigInt
@@ -101,7 +102,8 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
     test(s"$dtype refuses NaN and infinity") {
       for (value <- Seq(Float.NaN, Float.PositiveInfinity, Float.NegativeInfinity)) {
-        assert(message(floats(dtype, 1f, value)).startsWith(s"$dtype cannot hold $value, the element at index 1:"))
+        assert(message(floats(dtype, 1f, value)).startsWith(
+            s"$dtype cannot hold $value, the element at index 1:"))
         assert(message(doubles(dtype, value.toDouble)).startsWith(s"$dtype cannot hold $value,"))
       }
     }

@@ -32,29 +32,37 @@ class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
         pattern                  <- 0 to 0xffff
       } {
         val expected = quieted(pattern, infinity, quiet)
-        assert(float(rounding, dtype, decoder(dtype).floats(le16(pattern)).head) == expected, s"$dtype $pattern")
-        assert(double(rounding, dtype, decoder(dtype).doubles(le16(pattern)).head) == expected, s"$dtype $pattern")
+        assert(float(rounding, dtype, decoder(dtype).floats(le16(pattern)).head) == expected,
+          s"$dtype $pattern")
+        assert(double(rounding, dtype, decoder(dtype).doubles(le16(pattern)).head) == expected,
+          s"$dtype $pattern")
       }
     }
   }
 
   test("F16 and BF16 are decoded to the numbers that they stand for") {
-    val f16 = Map(0x3c00 -> 1.0, 0x0001 -> math.pow(2, -24), 0x03ff -> 1023 * math.pow(2, -24), 0x7bff -> 65504.0,
-      0xfc00 -> Double.NegativeInfinity, 0x3555 -> 0.333251953125)
+    val f16 =
+      Map(0x3c00 -> 1.0, 0x0001 -> math.pow(2, -24), 0x03ff -> 1023 * math.pow(2, -24), 0x7bff -> 65504.0,
+        0xfc00 -> Double.NegativeInfinity, 0x3555 -> 0.333251953125)
     for ((pattern, value) <- f16) assert(decoder(F16).doubles(le16(pattern)).head == value)
-    val bf16 = Map(0x3f80 -> 1.0, 0x0001 -> math.pow(2, -133), 0x7f80 -> Double.PositiveInfinity, 0xc049 -> -3.140625)
+    val bf16 =
+      Map(0x3f80 -> 1.0, 0x0001 -> math.pow(2, -133), 0x7f80 -> Double.PositiveInfinity, 0xc049 -> -3.140625)
     for ((pattern, value) <- bf16) assert(decoder(BF16).doubles(le16(pattern)).head == value)
   }
 
   private val finiteFloats: Gen[Float] = Gen.oneOf(
     Gen.choose(Int.MinValue, Int.MaxValue).map(intBitsToFloat),
-    Gen.choose(-70000f, 70000f), Gen.choose(-1e-4f, 1e-4f), Gen.choose(-1e-7f, 1e-7f)
+    Gen.choose(-70000f, 70000f),
+    Gen.choose(-1e-4f, 1e-4f),
+    Gen.choose(-1e-7f, 1e-7f)
   ).suchThat(f => !f.isNaN && !f.isInfinite)
 
   private val finiteDoubles: Gen[Double] = Gen.oneOf(
     finiteFloats.map(_.toDouble),
     Gen.choose(Long.MinValue, Long.MaxValue).map(longBitsToDouble),
-    Gen.choose(-70000.0, 70000.0), Gen.choose(-1e-4, 1e-4), Gen.choose(-1e-38, 1e-38),
+    Gen.choose(-70000.0, 70000.0),
+    Gen.choose(-1e-4, 1e-4),
+    Gen.choose(-1e-38, 1e-38),
     // Next to the middle of two 16-bit floats, where rounding twice goes wrong.
     for (half <- Gen.choose(0, 0x7bff); up <- Gen.oneOf(-1, 0, 1)) yield {
       val middle = (decoder(F16).doubles(le16(half)).head + decoder(F16).doubles(le16(half + 1)).head) / 2
@@ -71,17 +79,20 @@ class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       }
 
     test(s"floats become $dtype with ${rounding.name} as in exact arithmetic") {
-      forAll(finiteFloats)(f => sameAsModel(Encoder.floats(dtype, rounding), Array(f), new java.math.BigDecimal(f.toDouble)))
+      forAll(finiteFloats)(f =>
+        sameAsModel(Encoder.floats(dtype, rounding), Array(f), new java.math.BigDecimal(f.toDouble)))
     }
 
     test(s"doubles become $dtype with ${rounding.name} in one rounding") {
-      forAll(finiteDoubles)(d => sameAsModel(Encoder.doubles(dtype, rounding), Array(d), new java.math.BigDecimal(d)))
+      forAll(finiteDoubles)(d =>
+        sameAsModel(Encoder.doubles(dtype, rounding), Array(d), new java.math.BigDecimal(d)))
     }
 
     test(s"longs become $dtype with ${rounding.name} in one rounding") {
       // Few bits set, so that many lie next to the middle of two numbers.
-      val longs = for { a <- Gen.choose(0, 63); b <- Gen.choose(0, 63); c <- Gen.choose(-2, 2) }
-        yield ((1L << a) ^ (1L << b)) + c
+      val longs = for {
+        a <- Gen.choose(0, 63); b <- Gen.choose(0, 63); c <- Gen.choose(-2, 2)
+      } yield ((1L << a) ^ (1L << b)) + c
       forAll(Gen.oneOf(longs, Gen.long))(l =>
         sameAsModel(Encoder.longs(dtype, rounding), Array(l), new java.math.BigDecimal(l)))
     }

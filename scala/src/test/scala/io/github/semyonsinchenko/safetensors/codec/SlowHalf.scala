@@ -6,7 +6,8 @@ import java.math.{BigDecimal, RoundingMode}
 final class SlowHalf(mantissaBits: Int, minExponent: Int, maxExponent: Int) {
 
   private def power(exponent: Int): BigDecimal =
-    if (exponent >= 0) new BigDecimal(2).pow(exponent) else BigDecimal.ONE.divide(new BigDecimal(2).pow(-exponent))
+    if (exponent >= 0) new BigDecimal(2).pow(exponent)
+    else BigDecimal.ONE.divide(new BigDecimal(2).pow(-exponent))
 
   /** The number after rounding; none where it is past the largest. */
   def round(exact: BigDecimal, rounding: Rounding): Option[Double] = {

@@ -1,0 +1,49 @@
+package io.github.semyonsinchenko.safetensors.functions
+
+import org.apache.spark.sql.catalyst.util.ArrayData
+
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/** The checks of the functions' arguments, in the same words at analysis and for a row. Left is what is wrong. */
+private[functions] object Arguments {
+
+  /** Spark's arrays and binary values end there. */
+  val MaxBytes: Int = Int.MaxValue - 15
+
+  def dtype(name: String): Either[String, Dtype] = {
+    def use = s"Use one of ${Encoder.targets.mkString(", ")}."
+    Dtype.of(name) match {
+      case Some(dtype) if Encoder.targets.contains(dtype) => Right(dtype)
+      case Some(dtype) => Left(s"numbers cannot be encoded as dtype $dtype. $use")
+      case None        => Left(s"there is no dtype `$name`. $use")
+    }
+  }
+
+  def rounding(name: String): Either[String, Rounding] =
+    Rounding.of(name).toRight(
+      s"there is no rounding `$name`. Use ${Rounding.all.map(r => s"`${r.name}`").mkString(" or ")}.")
+
+  def shape(dims: ArrayData): Either[String, Array[Int]] = {
+    def text =
+      (0 until dims.numElements()).map(i => if (dims.isNullAt(i)) "null" else dims.getInt(i)).mkString(", ")
+    var i = 0
+    while (i < dims.numElements() && !dims.isNullAt(i) && dims.getInt(i) >= 0) i += 1
+    if (i == dims.numElements()) Right(dims.toIntArray())
+    else if (dims.isNullAt(i)) Left(s"the shape [$text] has a null dimension.")
+    else Left(s"the shape [$text] has a negative dimension.")
+  }
+
+  /** Whether the shape has that many elements. */
+  def count(shape: Array[Int], elements: Int): Either[String, Unit] =
+    if (Arguments.elements(shape) == elements) Right(())
+    else Left(s"the shape ${text(shape)} has ${product(shape)} elements, but the array has $elements.")
+
+  /** The elements of a shape; of those past 2^31 only that they are more. */
+  def elements(shape: Array[Int]): Long =
+    if (shape.contains(0)) 0 else shape.foldLeft(1L)((n, dim) => math.min(n * dim, 1L << 31))
+
+  def product(shape: Array[Int]): BigInt = shape.map(BigInt(_)).product
+
+  def text(shape: Array[Int]): String = shape.mkString("[", ", ", "]")
+}

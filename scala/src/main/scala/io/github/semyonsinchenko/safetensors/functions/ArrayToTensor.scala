@@ -1,0 +1,91 @@
+package io.github.semyonsinchenko.safetensors.functions
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding, UnencodableValueException}
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/** What `arr_to_st` does with a row, interpreted and generated alike. */
+final class ArrayToTensor(array: ArrayType) extends Serializable {
+  import ArrayToTensor._
+
+  // Small, and made on the first row of a task: rows may each name a dtype of their own.
+  @transient private lazy val targets: Map[(UTF8String, UTF8String), Target] = (for {
+    dtype    <- Encoder.targets
+    rounding <- Rounding.all
+    name = UTF8String.fromString(dtype.name)
+  } yield (name, UTF8String.fromString(rounding.name)) ->
+    new Target(dtype, name, encoders(array.elementType)(dtype, rounding))).toMap
+
+  /** The Tensor Struct of the numbers; the arguments are not null. */
+  def apply(numbers: ArrayData, shape: ArrayData, dtype: UTF8String, rounding: UTF8String): InternalRow = {
+    val target = targets.getOrElse((dtype, rounding), refuse(dtype, rounding))
+    val dims   = orRefuse(Arguments.shape(shape))
+    orRefuse(Arguments.count(dims, numbers.numElements()))
+    if (array.containsNull) refuseNulls(numbers)
+    new GenericInternalRow(Array[Any](target.bytes(numbers), UnsafeArrayData.fromPrimitiveArray(dims),
+      target.name))
+  }
+
+  private def refuse(dtype: UTF8String, rounding: UTF8String): Nothing = {
+    orRefuse(Arguments.dtype(dtype.toString))
+    orRefuse(Arguments.rounding(rounding.toString))
+    throw new IllegalStateException(s"No encoder for dtype $dtype and rounding $rounding.")
+  }
+
+  private def refuseNulls(numbers: ArrayData): Unit = {
+    var i = 0
+    while (i < numbers.numElements() && !numbers.isNullAt(i)) i += 1
+    if (i < numbers.numElements())
+      throw error(
+        s"the array's element at index $i is null, and a tensor holds no nulls. Fill or drop them first.")
+  }
+}
+
+private[functions] object ArrayToTensor {
+
+  private type Encode = (ArrayData, ByteBuffer) => Unit
+
+  private val encoders: Map[DataType, (Dtype, Rounding) => Encode] = Map(
+    ByteType    -> via(Encoder.bytes)(_.toByteArray()),
+    ShortType   -> via(Encoder.shorts)(_.toShortArray()),
+    IntegerType -> via(Encoder.ints)(_.toIntArray()),
+    LongType    -> via(Encoder.longs)(_.toLongArray()),
+    FloatType   -> via(Encoder.floats)(_.toFloatArray()),
+    DoubleType  -> via(Encoder.doubles)(_.toDoubleArray())
+  )
+
+  def takes(elementType: DataType): Boolean = encoders.contains(elementType)
+
+  private def via[A](make: (Dtype, Rounding) => Encoder[A])(values: ArrayData => A)(
+      dtype: Dtype,
+      rounding: Rounding): Encode = {
+    val encoder = make(dtype, rounding)
+    (from, to) => encoder.encode(values(from), to)
+  }
+
+  private final class Target(dtype: Dtype, val name: UTF8String, encode: Encode) {
+
+    def bytes(numbers: ArrayData): Array[Byte] = {
+      val length = numbers.numElements().toLong * dtype.bits / 8
+      if (length > Arguments.MaxBytes)
+        throw error(
+          s"${numbers.numElements()} elements of $dtype are $length bytes, more than Spark's binary holds.")
+      val out = new Array[Byte](length.toInt)
+      try encode(numbers, ByteBuffer.wrap(out).order(ByteOrder.LITTLE_ENDIAN))
+      catch { case e: UnencodableValueException => throw error(s"${e.getMessage}.") }
+      out
+    }
+  }
+
+  private def orRefuse[T](checked: Either[String, T]): T =
+    checked.fold(message => throw error(message), identity)
+
+  private def error(message: String): Throwable = new InvalidTensorException(ArrToSt.name, message)
+}

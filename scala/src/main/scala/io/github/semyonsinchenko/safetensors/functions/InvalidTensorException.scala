@@ -1,0 +1,7 @@
+package io.github.semyonsinchenko.safetensors.functions
+
+import io.github.semyonsinchenko.safetensors.dataset.DataException
+
+/** A row that a tensor function cannot take: what is wrong, and what to do. */
+final class InvalidTensorException(function: String, message: String)
+    extends DataException(s"$function: $message", "SAFETENSORS_INVALID_TENSOR")

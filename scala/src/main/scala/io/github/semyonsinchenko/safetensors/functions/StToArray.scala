@@ -1,0 +1,33 @@
+package io.github.semyonsinchenko.safetensors.functions
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.TypeCheckResult
+import org.apache.spark.sql.catalyst.analysis.TypeCheckResult.{TypeCheckFailure, TypeCheckSuccess}
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnaryExpression}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
+import org.apache.spark.sql.types.{ArrayType, NullType}
+
+import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+
+/** `st_to_array(tensor)` and its kin: a Tensor Struct to the flat, row-major array of its elements. */
+case class StToArray(child: Expression, elements: Elements) extends UnaryExpression {
+
+  override def prettyName: String  = elements.function
+  override def dataType: ArrayType = ArrayType(elements.dataType, containsNull = false)
+
+  override def checkInputDataTypes(): TypeCheckResult =
+    if (TensorStruct.matches(child.dataType) || child.dataType == NullType) TypeCheckSuccess
+    else TypeCheckFailure(
+      s"the argument is a tensor, ${TensorStruct.dataType.sql}, but got ${child.dataType.sql}.")
+
+  @transient private lazy val decoder = new TensorToArray(elements)
+
+  override protected def nullSafeEval(tensor: Any): Any = decoder(tensor.asInstanceOf[InternalRow])
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val reference = ctx.addReferenceObj("tensorToArray", decoder)
+    nullSafeCodeGen(ctx, ev, tensor => s"${ev.value} = $reference.apply($tensor);")
+  }
+
+  override protected def withNewChildInternal(newChild: Expression): StToArray = StToArray(newChild, elements)
+}

@@ -1,0 +1,46 @@
+package io.github.semyonsinchenko.safetensors.functions
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.ArrayType
+
+import io.github.semyonsinchenko.safetensors.codec.{Decoder, UnencodableValueException}
+import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/** What `st_to_array` and its kin do with a row, interpreted and generated alike. */
+final class TensorToArray(elements: Elements) extends Serializable {
+
+  /** The elements of a Tensor Struct, which is not null. */
+  def apply(tensor: InternalRow): ArrayData = {
+    for ((name, field) <- TensorToArray.fields)
+      if (tensor.isNullAt(field)) throw error(s"the tensor's `$name` is null.")
+    val dtype = knownDtype(tensor.getUTF8String(TensorStruct.Dtype).toString)
+    val decoder = Decoder.of(dtype).getOrElse(throw error(
+        s"$dtype elements cannot be given as ${elements.dataType.sql}. Take the tensor's `data`, and decode it in Python."))
+    val bytes = tensor.getBinary(TensorStruct.Data)
+    checkLength(bytes.length, dtype, tensor.getArray(TensorStruct.Shape))
+    try elements.decode(decoder, bytes)
+    catch { case e: UnencodableValueException => throw error(s"${e.getMessage}.") }
+  }
+
+  private def knownDtype(name: String): Dtype = Dtype.of(name).getOrElse(throw error(
+      s"the tensor's dtype is `$name`, which is none. Use one of ${Decoder.sources.mkString(", ")}."))
+
+  private def checkLength(bytes: Int, dtype: Dtype, shape: ArrayData): Unit = {
+    val dims  = Arguments.shape(shape).fold(message => throw error(message), identity)
+    val count = Arguments.elements(dims)
+    if (count * dtype.bits / 8 != bytes) throw error(
+      s"the tensor's `data` has $bytes bytes, but ${Arguments.text(dims)} of $dtype takes " +
+        s"${Arguments.product(dims) * dtype.bits / 8}.")
+    if (count * elements.dataType.defaultSize > Arguments.MaxBytes) throw error(
+      s"$count elements are more than Spark's ${ArrayType(elements.dataType).sql} holds.")
+  }
+
+  private def error(message: String): Throwable = new InvalidTensorException(elements.function, message)
+}
+
+private object TensorToArray {
+  val fields: Seq[(String, Int)] =
+    Seq("data" -> TensorStruct.Data, "shape" -> TensorStruct.Shape, "dtype" -> TensorStruct.Dtype)
+}
