@@ -1,4 +1,5 @@
-"""The build hook of the sdist, the wheel and the editable install: each carries a jar in step with the Scala sources."""
+"""The build hook of sdist, wheel and editable install: each carries a jar in step with the Scala sources."""
+
 import subprocess
 import sys
 from pathlib import Path

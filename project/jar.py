@@ -1,4 +1,8 @@
-"""Build the connector's jar into the Python package when its sources changed, and print its path: `python project/jar.py`."""
+"""Build the connector's jar into the Python package when its sources changed, and print its path.
+
+python project/jar.py
+"""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,8 +1,9 @@
 """Run sbt, fetched from Maven Central when this machine has none.
 
-    python project/sbt.py <sbt arguments>
-    python project/sbt.py --check-java       only tell, in one line, if the JDK will not do
+python project/sbt.py <sbt arguments>
+python project/sbt.py --check-java       only tell, in one line, if the JDK will not do
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +26,7 @@ class SbtError(Exception):
 
 
 def java() -> str:
-    """The `java` of JAVA_HOME, else of PATH. Raises SbtError when there is none, or one that Spark 4 does not run on."""
+    """The `java` of JAVA_HOME, else of PATH. Raises SbtError when there is none, or one too old for Spark 4."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     place = f"JAVA_HOME={home}" if home else "PATH"
@@ -53,7 +54,7 @@ def _install_java(found: str) -> str:
 
 
 def launcher() -> Path:
-    """The sbt launcher in the version of project/build.properties, in `.tools`; downloaded and checked if it is not there."""
+    """The sbt launcher that project/build.properties names, in `.tools`; fetched and checked when it is not there."""
     properties = _properties()
     name = f"sbt-launch-{properties['sbt.version']}.jar"
     target = ROOT / ".tools" / name

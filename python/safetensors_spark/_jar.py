@@ -1,4 +1,5 @@
 """Where the connector's jar is."""
+
 from __future__ import annotations
 
 import subprocess
