@@ -39,15 +39,11 @@ def executors(spark: SparkSession, group: str) -> dict[int, str]:
     store = context._jsc.sc().statusStore()
     tracker = context.statusTracker()
     stages = [
-        stage
-        for job in tracker.getJobIdsForGroup(group)
-        for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
+        stage for job in tracker.getJobIdsForGroup(group) for stage in getattr(tracker.getJobInfo(job), "stageIds", ())
     ]
     tasks = [store.taskList(stage, 0, 1000) for stage in stages]
     return {
-        task.index(): task.executorId()
-        for listed in tasks
-        for task in (listed.apply(i) for i in range(listed.size()))
+        task.index(): task.executorId() for listed in tasks for task in (listed.apply(i) for i in range(listed.size()))
     }
 
 

@@ -38,9 +38,7 @@ def pair(first: str, second: str, buffer: bytes) -> bytes:
     tensors = []
     for name, offsets in (("a", first), ("b", second)):
         begin, end = map(int, offsets.split(","))
-        tensors.append(
-            f'"{name}":{{"dtype":"U8","shape":[{max(end - begin, 0)}],"data_offsets":[{offsets}]}}'
-        )
+        tensors.append(f'"{name}":{{"dtype":"U8","shape":[{max(end - begin, 0)}],"data_offsets":[{offsets}]}}')
     return file("{" + ",".join(tensors) + "}", buffer)
 
 

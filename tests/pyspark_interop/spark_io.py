@@ -70,9 +70,7 @@ class Dataset:
 
 def files(path: Path) -> dict[str, bytes]:
     """Everything below a directory, by relative path; empty where there is no directory."""
-    return {
-        str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()
-    }
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 def error_of(action: Callable[[], object]) -> str:

@@ -178,9 +178,7 @@ def test_overwrite_keeps_files_that_the_manifest_did_not_name(spark: SparkSessio
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_directory_of_other_things_is_refused_and_left_alone(
-    spark: SparkSession, path: Path, mode: str
-) -> None:
+def test_directory_of_other_things_is_refused_and_left_alone(spark: SparkSession, path: Path, mode: str) -> None:
     path.mkdir()
     (path / "model.safetensors").write_bytes(b"mine")
     message = error_of(lambda: write(numbers(spark, 2), path, mode=mode, batch_size=2))
@@ -197,9 +195,7 @@ def test_failed_overwrite_leaves_the_old_whole(spark: SparkSession, path: Path) 
 
 
 def test_the_same_rows_give_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
-    one, other = (
-        write(numbers(spark, 7, partitions=2), tmp_path / name, batch_size=2) for name in ("one", "other")
-    )
+    one, other = (write(numbers(spark, 7, partitions=2), tmp_path / name, batch_size=2) for name in ("one", "other"))
     assert [shard.read_bytes() for shard in one.shards] == [shard.read_bytes() for shard in other.shards]
 
 

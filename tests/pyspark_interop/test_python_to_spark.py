@@ -120,23 +120,10 @@ def test_any_nested_fields_in_any_order(spark: SparkSession, file: Path, fields:
 @pytest.mark.short
 def test_unselected_fields_are_not_part_of_the_scan(spark: SparkSession, file: Path) -> None:
     df = read(spark, file).select("image.shape")
-    [schema] = [
-        line
-        for line in df._jdf.queryExecution().executedPlan().toString().splitlines()
-        if "BatchScan" in line
-    ]
+    [schema] = [line for line in df._jdf.queryExecution().executedPlan().toString().splitlines() if "BatchScan" in line]
     assert "image" in schema
     assert "label" not in schema
-    scan = (
-        df._jdf.queryExecution()
-        .optimizedPlan()
-        .collectLeaves()
-        .head()
-        .output()
-        .head()
-        .dataType()
-        .simpleString()
-    )
+    scan = df._jdf.queryExecution().optimizedPlan().collectLeaves().head().output().head().dataType().simpleString()
     assert scan == "struct<shape:array<int>>"
 
 
@@ -157,9 +144,7 @@ def test_neither_schema_nor_inference_is_an_error_with_the_way_out(spark: SparkS
 
 
 def test_missing_tensor_is_null_where_the_schema_allows_it(spark: SparkSession, file: Path) -> None:
-    schema = StructType(
-        [StructField("label", TENSOR_STRUCT, False), StructField("other", TENSOR_STRUCT, True)]
-    )
+    schema = StructType([StructField("label", TENSOR_STRUCT, False), StructField("other", TENSOR_STRUCT, True)])
     [row] = read(spark, file, schema).collect()
     assert (row.other, row.label.dtype) == (None, "I64")
 

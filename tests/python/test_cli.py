@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import run
 
 import safetensors_spark as sts
+from command import run
 from safetensors_spark import _commands
 from safetensors_spark._cli import main
 

@@ -5,8 +5,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from command import run
 
+from command import run
 from safetensors_spark import _doctor
 from safetensors_spark._doctor import Finding
 
