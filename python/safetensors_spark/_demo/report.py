@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,12 +43,14 @@ class Part:
 
 @dataclass
 class Clock:
-    """Measures steps, in seconds."""
+    """Measures steps, in seconds, and names each on a terminal as it begins."""
 
     steps: list[tuple[str, float]] = field(default_factory=list)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
+        if sys.stderr.isatty():
+            print(f"{name} ...", file=sys.stderr, flush=True)
         begin = time.monotonic()
         yield
         self.steps.append((name, time.monotonic() - begin))
