@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run
 from PIL import Image
 from safetensors.numpy import load_file
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
+from command import run
 from safetensors_spark._demo.report import Check, Clock, Part, compare, show
 
 _ONE_PIXEL_WRONG = """
