@@ -144,8 +144,8 @@ STRINGS: list[Case] = [
 NUMBERS: list[Case] = [
     (f"dimension {value}", shaped(f"[{value}]"))
     for value in (
-        "01", "00", "-0", "-1", "+1", "1.0", "1.", ".5", "1e0", "1E0", "1e", "0x1", '"1"', "null", "true", "[1]",
-        "NaN", "Infinity", "18446744073709551615", "18446744073709551616", "1e400", "",
+        "01", "00", "-0", "-1", "+1", "1.0", "1.", ".5", "1e0", "1E0", "1e", "0x1", '"1"', "null", "true",
+        "[1]", "NaN", "Infinity", "18446744073709551615", "18446744073709551616", "1e400", "",
     )
 ] + [
     (f"offset {value}", shaped("[1]", f"[0,{value}]"))
@@ -203,8 +203,8 @@ DTYPE_RULES: list[Case] = [
 ] + [
     (f"dtype given as {value}", tensor(f'"dtype":{value},"shape":[1],"data_offsets":[0,1]'))
     for value in (
-        '"u8"', '"U8 "', '""', '"U4"', '"U128"', '"F8"', '"F8_E4M3FN"', '"float32"', '"C128"', "null", "4", '["U8"]',
-        r'"\u00558"', '{"U8":null}', '{"U8":{}}', '{"U8":[]}', '{"U8":0}', '{"X8":null}', "{}",
+        '"u8"', '"U8 "', '""', '"U4"', '"U128"', '"F8"', '"F8_E4M3FN"', '"float32"', '"C128"', "null", "4",
+        '["U8"]', r'"\u00558"', '{"U8":null}', '{"U8":{}}', '{"U8":[]}', '{"U8":0}', '{"X8":null}', "{}",
         '{"U8":null,"I8":null}', '{"U8":null,"U8":null}',
     )
 ]  # fmt: skip
@@ -269,8 +269,8 @@ METADATA: list[Case] = [
     (f"metadata {value}", file(f'{{"__metadata__":{value},"a":{{{FIELDS}}}}}', b"x"))
     for value in (
         '{"k":"v"}', "{}", "null", '{"k":"v","k":"w"}', '{"":""}', '{"k":"é"}', r'{"k":"\ud83d\ude00"}',
-        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}', "[]",
-        '""', "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}',
+        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}',
+        "[]", '""', "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}',
         '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
     )
 ] + [
@@ -289,6 +289,6 @@ HUGE_SHAPES: list[Case] = [
 ]
 
 CASES: list[Case] = [
-    *LENGTHS, *TEXT, *WHITESPACE, *JSON, *STRINGS, *NUMBERS, *NESTING, *FIELD_RULES, *DTYPE_RULES, *OFFSET_RULES,
-    *NAMES_TWICE, *METADATA,
+    *LENGTHS, *TEXT, *WHITESPACE, *JSON, *STRINGS, *NUMBERS, *NESTING, *FIELD_RULES, *DTYPE_RULES,
+    *OFFSET_RULES, *NAMES_TWICE, *METADATA,
 ]  # fmt: skip

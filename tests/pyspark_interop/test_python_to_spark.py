@@ -1,6 +1,6 @@
 """Files of the official library, read by Spark."""
 
-from itertools import chain, permutations
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ def test_a_directory_gives_a_row_for_each_file(spark: SparkSession, tmp_path: Pa
 FIELDS = [f"{name}.{field}" for name in ("image", "label") for field in ("data", "shape", "dtype")]
 
 
-@pytest.mark.parametrize("fields", chain(permutations(FIELDS, 1), permutations(FIELDS, 2)), ids=", ".join)
+@pytest.mark.parametrize("fields", [*permutations(FIELDS, 1), *permutations(FIELDS, 2)], ids=", ".join)
 def test_any_nested_fields_in_any_order(spark: SparkSession, file: Path, fields: tuple[str, ...]) -> None:
     [whole] = read(spark, file).collect()
     [row] = read(spark, file).select(*fields).collect()

@@ -27,7 +27,7 @@ EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "dtype of a column that is not there": (
         "x array<int>",
         {"batch_size": 1, "dtype": '{"y":"F32"}'},
-        ["`y`", "`x`"],
+        ["dtype", "`y`", "x"],
     ),
     "dtype that arrays cannot take": (
         "x array<int>",
