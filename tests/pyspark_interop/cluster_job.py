@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 import safetensors_spark as sts
+from pyspark.sql import SparkSession
 from safetensors_spark.functions import arr_to_st, st_to_array
 from spark_io import read, write
 

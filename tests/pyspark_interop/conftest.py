@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
 import safetensors_spark as sts
+from pyspark.sql import SparkSession
 
 
 def pytest_configure(config: pytest.Config) -> None:

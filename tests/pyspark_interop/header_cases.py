@@ -269,8 +269,8 @@ METADATA: list[Case] = [
     (f"metadata {value}", file(f'{{"__metadata__":{value},"a":{{{FIELDS}}}}}', b"x"))
     for value in (
         '{"k":"v"}', "{}", "null", '{"k":"v","k":"w"}', '{"":""}', '{"k":"é"}', r'{"k":"\ud83d\ude00"}',
-        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}', '{"k":true}',
-        "[]", '""', "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}',
+        r'{"k":"\ud800"}', r'{"\ud800":"v"}', '{"k":1}', '{"k":null}', '{"k":{}}', '{"k":["v"]}',
+        '{"k":true}', "[]", '""', "0", "nul", '{"k":"v",}', '{"dtype":"U8","shape":"[1]"}',
         '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}',
     )
 ] + [

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from official import load
 
 JOB = Path(__file__).with_name("cluster_job.py")
