@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import safetensors_spark as sts
 from pyspark.sql import SparkSession
+
+import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array
 from spark_io import read, write
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import safetensors_spark as sts
 from pyspark.sql import SparkSession
+
+import safetensors_spark as sts
 
 
 def pytest_configure(config: pytest.Config) -> None:

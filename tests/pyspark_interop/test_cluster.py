@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from official import load
 
 JOB = Path(__file__).with_name("cluster_job.py")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
-from official import FORMAT, Tensor, load
 from pyspark.sql import DataFrame, SparkSession
+
+from official import FORMAT, Tensor, load
 from spark_io import MANIFEST, Dataset, assert_says, error_of, files, frame, read, tensors_frame, write
 
 MANIFEST_SCHEMA = Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text()))

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+
 from header_cases import CASES, HUGE_SHAPES, Case, file
 from official import Tensor, Verdict, verdicts
-from pyspark.sql import DataFrame, SparkSession
 from spark_io import assert_says, error_of, read
 
 Answers = dict[str, tuple[Path, Verdict]]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from official import NUMPY_TYPES
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.types import StructField, StructType
 from safetensors import TensorSpec, serialize_file
 from safetensors.numpy import save_file
+
+from official import NUMPY_TYPES
 from safetensors_spark.functions import st_to_array
 from spark_io import TENSOR_STRUCT, assert_says, error_of, read, wide_schema
 

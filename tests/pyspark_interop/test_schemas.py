@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from header_cases import file
 from jsonschema import Draft202012Validator, ValidationError
-from official import BITS, DTYPES, FORMAT, Tensor, verdicts
 from pyspark.sql import SparkSession
+
+from header_cases import file
+from official import BITS, DTYPES, FORMAT, Tensor, verdicts
 from spark_io import frame, tensors_frame, write
 
 

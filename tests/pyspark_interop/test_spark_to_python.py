@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from official import BITS, DTYPES, NUMPY_TYPES, Tensor, load, verdicts
 from pyspark.sql import SparkSession
 from safetensors import safe_open
 from safetensors.numpy import save
+
+from official import BITS, DTYPES, NUMPY_TYPES, Tensor, load, verdicts
 from safetensors_spark.functions import arr_to_st, st_to_array
 from spark_io import frame, read, tensors_frame, write
 

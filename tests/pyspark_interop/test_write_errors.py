@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from official import Tensor
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+
+from official import Tensor
 from spark_io import assert_says, error_of, files, frame, no_job, tensors_frame, write
 
 # Schema, options, and what the message must say: what is wrong, and the way out.
