@@ -9,10 +9,6 @@ from pyspark.sql import SparkSession
 import safetensors_spark as sts
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "short: the part that runs on every Spark version")
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
