@@ -27,8 +27,7 @@ def test_tensor_structs_of_all_dtypes_are_stacked(spark: SparkSession, path: Pat
     rows = [{dtype.lower(): random_tensor(dtype, (2, 4)) for dtype in DTYPES} for _ in range(3)]
     loaded = load(write(tensors_frame(spark, rows), path, batch_size=3).shard)
     assert loaded == {
-        dtype.lower(): Tensor(dtype, (3, 2, 4), b"".join(row[dtype.lower()].data for row in rows))
-        for dtype in DTYPES
+        dtype.lower(): Tensor(dtype, (3, 2, 4), b"".join(row[dtype.lower()].data for row in rows)) for dtype in DTYPES
     }
 
 
@@ -41,8 +40,7 @@ def test_shard_has_the_official_library_s_bytes(spark: SparkSession, path: Path)
         for dtype in ("U8", "I8", "BOOL", "BF16", "F32", "C64", "I64", "U64")
     }
     rows = [
-        {name: Tensor(name.split()[-1], (3,), array[row].tobytes()) for name, array in arrays.items()}
-        for row in (0, 1)
+        {name: Tensor(name.split()[-1], (3,), array[row].tobytes()) for name, array in arrays.items()} for row in (0, 1)
     ]
     written = write(tensors_frame(spark, rows), path, batch_size=2).shard.read_bytes()
     assert written == save(arrays, metadata={"format": "pt"})
@@ -114,18 +112,14 @@ def test_float_gives_up_its_fraction_as_an_integer(spark: SparkSession, path: Pa
 
 
 def test_unsigned_extremes(spark: SparkSession, path: Path) -> None:
-    df = frame(
-        spark, "a array<int>, b array<bigint>, c array<double>", ([0, 255], [0, 2**32 - 1], [0.0, 2.0**63])
-    )
+    df = frame(spark, "a array<int>, b array<bigint>, c array<double>", ([0, 255], [0, 2**32 - 1], [0.0, 2.0**63]))
     loaded = load(write(df, path, batch_size=1, dtype='{"a":"U8","b":"U32","c":"U64"}').shard)
     assert [loaded[name].array.tolist() for name in "abc"] == [[[0, 255]], [[0, 2**32 - 1]], [[0, 2**63]]]
 
 
 @pytest.mark.short
 def test_shapes_are_those_of_a_sample(spark: SparkSession, path: Path) -> None:
-    df = frame(
-        spark, "image array<int>, label array<bigint>", ([1, 2, 3, 4, 5, 6], [7]), ([0, 0, 0, 0, 0, 0], [8])
-    )
+    df = frame(spark, "image array<int>, label array<bigint>", ([1, 2, 3, 4, 5, 6], [7]), ([0, 0, 0, 0, 0, 0], [8]))
     loaded = load(write(df, path, batch_size=2, shapes='{"image": [3, 2], "label": []}').shard)
     assert loaded["image"].array.tolist() == [[[1, 2], [3, 4], [5, 6]], [[0, 0]] * 3]
     assert loaded["label"].array.tolist() == [7, 8]
@@ -146,9 +140,7 @@ def test_columns_as_json_take_a_name_with_a_comma(spark: SparkSession, path: Pat
 def test_metadata_says_pytorch_unless_told_otherwise(spark: SparkSession, tmp_path: Path) -> None:
     df = frame(spark, "x array<int>", ([1],))
     plain = write(df, tmp_path / "plain", batch_size=1).shard
-    told = write(
-        df, tmp_path / "told", batch_size=1, metadata='{"z": "1", "a": "é\\n", "format": "np"}'
-    ).shard
+    told = write(df, tmp_path / "told", batch_size=1, metadata='{"z": "1", "a": "é\\n", "format": "np"}').shard
     assert [verdict.metadata for verdict in verdicts([plain, told])] == [
         {"format": "pt"},
         {"z": "1", "a": "é\n", "format": "np"},
@@ -167,9 +159,7 @@ def test_safe_open_gives_numpy_arrays(spark: SparkSession, path: Path) -> None:
     df = frame(spark, "image array<float>, label array<bigint>", ([1.5, 2.5], [7]), ([3.5, 4.5], [8]))
     with safe_open(write(df, path, batch_size=2).shard, framework="np") as file:
         assert sorted(file.keys()) == ["image", "label"]
-        np.testing.assert_array_equal(
-            file.get_tensor("image"), np.array([[1.5, 2.5], [3.5, 4.5]], np.float32)
-        )
+        np.testing.assert_array_equal(file.get_tensor("image"), np.array([[1.5, 2.5], [3.5, 4.5]], np.float32))
         np.testing.assert_array_equal(file.get_slice("label")[1:], np.array([[8]]))
 
 
