@@ -9,11 +9,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding, UnencodableValueException}
+import io.github.semyonsinchenko.safetensors.dataset.NumberType
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** What `arr_to_st` does with a row, interpreted and generated alike. */
 final class ArrayToTensor(array: ArrayType) extends Serializable {
   import ArrayToTensor._
+
+  private val number = NumberType.of(array.elementType).get
 
   // Small, and made on the first row of a task: rows may each name a dtype of their own.
   @transient private lazy val targets: Map[(UTF8String, UTF8String), Target] = (for {
@@ -21,7 +24,7 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
     rounding <- Rounding.all
     name = UTF8String.fromString(dtype.name)
   } yield (name, UTF8String.fromString(rounding.name)) ->
-    new Target(dtype, name, encoders(array.elementType)(dtype, rounding))).toMap
+    new Target(dtype, name, number.encoder(dtype, rounding))).toMap
 
   /** The Tensor Struct of the numbers; the arguments are not null. */
   def apply(numbers: ArrayData, shape: ArrayData, dtype: UTF8String, rounding: UTF8String): InternalRow = {
@@ -40,37 +43,17 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
   }
 
   private def refuseNulls(numbers: ArrayData): Unit = {
-    var i = 0
-    while (i < numbers.numElements() && !numbers.isNullAt(i)) i += 1
-    if (i < numbers.numElements())
-      throw error(
-        s"the array's element at index $i is null, and a tensor holds no nulls. Fill or drop them first.")
+    val index = NumberType.indexOfNull(numbers)
+    if (index >= 0) throw error(
+      s"the array's element at index $index is null, and a tensor holds no nulls. Fill or drop them first.")
   }
 }
 
 private[functions] object ArrayToTensor {
 
-  private type Encode = (ArrayData, ByteBuffer) => Unit
+  def takes(elementType: DataType): Boolean = NumberType.of(elementType).isDefined
 
-  private val encoders: Map[DataType, (Dtype, Rounding) => Encode] = Map(
-    ByteType    -> via(Encoder.bytes)(_.toByteArray()),
-    ShortType   -> via(Encoder.shorts)(_.toShortArray()),
-    IntegerType -> via(Encoder.ints)(_.toIntArray()),
-    LongType    -> via(Encoder.longs)(_.toLongArray()),
-    FloatType   -> via(Encoder.floats)(_.toFloatArray()),
-    DoubleType  -> via(Encoder.doubles)(_.toDoubleArray())
-  )
-
-  def takes(elementType: DataType): Boolean = encoders.contains(elementType)
-
-  private def via[A](make: (Dtype, Rounding) => Encoder[A])(values: ArrayData => A)(
-      dtype: Dtype,
-      rounding: Rounding): Encode = {
-    val encoder = make(dtype, rounding)
-    (from, to) => encoder.encode(values(from), to)
-  }
-
-  private final class Target(dtype: Dtype, val name: UTF8String, encode: Encode) {
+  private final class Target(dtype: Dtype, val name: UTF8String, encode: NumberType.Encode) {
 
     def bytes(numbers: ArrayData): Array[Byte] = {
       val length = numbers.numElements().toLong * dtype.bits / 8

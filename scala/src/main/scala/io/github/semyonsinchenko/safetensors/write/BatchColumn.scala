@@ -6,12 +6,10 @@ import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** One column of a batch: its bytes so far, and the sample that all its rows must be like. */
-private[write] final class BatchColumn(plan: ColumnPlan) {
+private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
   private val encoder        = CellEncoder.of(plan)
   private var sample: Sample = _
   private var varies         = false
-
-  val payload = new Payload
 
   def name: String = plan.name
 

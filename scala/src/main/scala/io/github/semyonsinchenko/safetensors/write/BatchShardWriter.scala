@@ -12,9 +12,11 @@ private[write] final class BatchShardWriter(
     plan: WritePlan,
     mode: WriteMode.Batch,
     partition: Int,
-    open: String => ShardFile) {
+    newPayload: () => Payload,
+    open: String => ShardFile)
+    extends AutoCloseable {
 
-  private val columns = plan.columns.map(new BatchColumn(_))
+  private val columns = plan.columns.map(new BatchColumn(_, newPayload()))
   private val inOrder = mutable.ArrayBuffer.empty[ShardRecord]
   private val names   = new ShardNames(partition)
   private var rows    = 0
@@ -46,6 +48,8 @@ private[write] final class BatchShardWriter(
 
   /** What the columns turned out to be. */
   def schema: Seq[ColumnRecord] = columns.map(_.record)
+
+  override def close(): Unit = columns.foreach(_.payload.close())
 
   private def closeShard(leading: Int): Unit = {
     val sorted = columns.sortBy(c => (c.dtype, c.name))(HeaderWriter.order)

@@ -1,9 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.ArrayData
 
-import io.github.semyonsinchenko.safetensors.codec.Encoder
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** A sample's dtype and shape. */
@@ -40,21 +38,9 @@ private[write] final class InvalidCellException(message: String)
 private[write] object CellEncoder {
 
   def of(column: ColumnPlan): CellEncoder = column.cells match {
-    case CellType.Tensor                        => new TensorEncoder(column.dtype, column.shape)
-    case CellType.Numbers(number, containsNull) => numbers(number, column, containsNull)
-  }
-
-  private def numbers(number: Number, column: ColumnPlan, containsNull: Boolean): CellEncoder = {
-    def array[A](encoder: Encoder[A])(values: ArrayData => A) =
-      new ArrayEncoder(encoder, column.shape, containsNull)(values)
-    val dtype = column.dtype.getOrElse(number.dtype)
-    number match {
-      case Number.Byte   => array(Encoder.bytes(dtype, column.rounding))(_.toByteArray())
-      case Number.Short  => array(Encoder.shorts(dtype, column.rounding))(_.toShortArray())
-      case Number.Int    => array(Encoder.ints(dtype, column.rounding))(_.toIntArray())
-      case Number.Long   => array(Encoder.longs(dtype, column.rounding))(_.toLongArray())
-      case Number.Float  => array(Encoder.floats(dtype, column.rounding))(_.toFloatArray())
-      case Number.Double => array(Encoder.doubles(dtype, column.rounding))(_.toDoubleArray())
-    }
+    case CellType.Tensor => new TensorEncoder(column.dtype, column.shape)
+    case CellType.Numbers(number, containsNull) =>
+      val dtype = column.dtype.getOrElse(number.dtype)
+      new ArrayEncoder(dtype, number.encoder(dtype, column.rounding), column.shape, containsNull)
   }
 }

@@ -1,29 +1,36 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.ByteBuffer
 
 import scala.collection.mutable
 
 /**
- * Bytes of a shard that is not closed yet, outside the JVM's heap. Its pages are used again for the next shard.
+ * Bytes of a shard that is not closed yet. The format puts the header first, and the header is known last, so that they
+ * must be kept: in pages outside the heap while there are some to be had, behind them in a file on the local disk.
  */
-private[write] final class Payload {
-  import Payload._
+private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) extends AutoCloseable {
 
   private val full  = mutable.ArrayBuffer.empty[ByteBuffer]
-  private val spare = mutable.ArrayBuffer.empty[ByteBuffer]
-  private var page  = newPage(PageSize)
-
-  def size: Long = full.iterator.map(_.position().toLong).sum + page.position()
+  private var spill = Option.empty[SpillFile]
+  private var page  = pages.take(pages.pageSize)
 
   /** A little-endian buffer with room for `count` bytes at its position; what is put there is appended. */
   def room(count: Int): ByteBuffer = {
     if (page.remaining < count) {
-      full += page
-      page = take(count)
+      retire()
+      page = pages.take(count)
     }
     page
   }
+
+  private def retire(): Unit =
+    if (page.position() == 0) pages.giveBack(page)
+    else if (spill.isEmpty && pages.hasRoom) full += page
+    else {
+      if (spill.isEmpty) spill = Some(openSpill())
+      spill.get.append(page.flip())
+      pages.giveBack(page)
+    }
 
   def append(bytes: ByteBuffer): Unit =
     while (bytes.hasRemaining) {
@@ -34,38 +41,36 @@ private[write] final class Payload {
     }
 
   def appendZeros(count: Long): Unit = {
-    val zeros = ByteBuffer.allocate(math.min(count, PageSize.toLong).toInt)
+    val zeros = ByteBuffer.allocate(math.min(count, pages.pageSize.toLong).toInt)
     var left  = count
     while (left > 0) {
-      val part = math.min(left, PageSize.toLong).toInt
+      val part = math.min(left, zeros.capacity.toLong).toInt
       append(zeros.duplicate().limit(part))
       left -= part
     }
   }
 
+  def size: Long = full.iterator.map(_.position().toLong).sum + spill.fold(0L)(_.size) + page.position()
+
   /** Hands all bytes over, in order, and begins anew. */
   def drain(out: ShardFile): Unit = {
     full.foreach(filled => out.write(filled.flip()))
+    full.foreach(pages.giveBack)
+    full.clear()
+    spill.foreach(_.copyTo(out, pages))
     out.write(page.flip())
     clear()
   }
 
   /** Forgets all bytes. */
   def clear(): Unit = {
-    full.foreach(filled => spare += filled.clear())
+    full.foreach(pages.giveBack)
     full.clear()
+    spill.foreach(_.close())
+    spill = None
     page.clear()
     ()
   }
 
-  private def take(count: Int): ByteBuffer = spare.indexWhere(_.capacity >= count) match {
-    case -1    => newPage(math.max(count, PageSize))
-    case index => spare.remove(index)
-  }
-}
-
-private object Payload {
-  private val PageSize = 1 << 20
-
-  private def newPage(size: Int): ByteBuffer = ByteBuffer.allocateDirect(size).order(ByteOrder.LITTLE_ENDIAN)
+  override def close(): Unit = clear()
 }

@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
@@ -9,9 +10,16 @@ private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: Com
     extends DataWriter[InternalRow] {
   task.setUp()
 
+  private val pages = Pages.forTask(plan.columns.size, cores)
   private val shards = plan.mode match {
-    case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, open)
+    case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), open)
   }
+
+  /** How many tasks this JVM may run at once. */
+  private def cores: Int =
+    SparkEnv.get.conf.getInt("spark.executor.cores", Runtime.getRuntime.availableProcessors)
+
+  private def newPayload(): Payload = new Payload(pages, () => SpillFile.create())
 
   private def open(name: String): ShardFile = ShardFile.create(new Path(task.workPath, name), task.conf)
 
@@ -25,5 +33,5 @@ private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: Com
 
   override def abort(): Unit = task.abort()
 
-  override def close(): Unit = ()
+  override def close(): Unit = shards.close()
 }

@@ -3,9 +3,11 @@ package io.github.semyonsinchenko.safetensors.write
 import java.nio.ByteBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.dataset.{NumberType, TensorStruct}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
@@ -27,19 +29,28 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
     val dims = struct.getArray(TensorStruct.Shape).toIntArray()
     val name = struct.getUTF8String(TensorStruct.Dtype)
     if (name != lastDtype || !java.util.Arrays.equals(dims, lastShape)) change(name, dims)
-    val bytes = struct.getBinary(TensorStruct.Data)
-    if (bytes.length != lastSize) throw new InvalidCellException(
-      s"${bytes.length} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
-    payload.append(ByteBuffer.wrap(bytes))
+    val bytes = data(struct)
+    if (bytes.remaining != lastSize) throw new InvalidCellException(
+      s"${bytes.remaining} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
+    payload.append(bytes)
     last
   }
 
+  /** The bytes where they lie in the row's memory: `getBinary` would copy them. */
+  private def data(struct: InternalRow): ByteBuffer = struct match {
+    case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
+      val offsetAndSize = row.getLong(TensorStruct.Data)
+      val offset        = row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + (offsetAndSize >>> 32)
+      ByteBuffer.wrap(row.getBaseObject.asInstanceOf[Array[Byte]], offset.toInt, offsetAndSize.toInt)
+    case _ => ByteBuffer.wrap(struct.getBinary(TensorStruct.Data))
+  }
+
   private def checkNulls(struct: InternalRow): Unit = {
-    TensorStruct.dataType.fieldNames.indices.find(struct.isNullAt).foreach { field =>
+    if (struct.anyNull) {
+      val field = TensorStruct.dataType.indices.find(struct.isNullAt).get
       throw new InvalidCellException(s"`${TensorStruct.dataType(field).name}` is null")
     }
-    val shape = struct.getArray(TensorStruct.Shape)
-    if ((0 until shape.numElements()).exists(shape.isNullAt))
+    if (NumberType.indexOfNull(struct.getArray(TensorStruct.Shape)) >= 0)
       throw new InvalidCellException("a dimension in `shape` is null")
   }
 

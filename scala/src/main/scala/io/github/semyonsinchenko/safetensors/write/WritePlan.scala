@@ -44,7 +44,8 @@ object WritePlan {
   }
 
   private def resolve(name: String, schema: StructType): String =
-    schema.fieldNames.find(_ == name).orElse(schema.fieldNames.find(SQLConf.get.resolver(_, name))).getOrElse(throw new InvalidRequestException(
+    schema.fieldNames.find(_ == name).orElse(schema.fieldNames.find(SQLConf.get.resolver(_, name))).getOrElse(
+      throw new InvalidRequestException(
         s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
 
   private def checkNames(names: Seq[String]): Unit = {

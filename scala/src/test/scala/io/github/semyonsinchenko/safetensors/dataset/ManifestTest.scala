@@ -11,9 +11,14 @@ import io.github.semyonsinchenko.safetensors.TempDir
 class ManifestTest extends AnyFunSuite {
   private val conf = new Configuration
 
-  private val manifest = Manifest("7f4", "batch", Map("batch_size" -> "2"),
+  private val manifest = Manifest(
+    "7f4",
+    "batch",
+    Map("batch_size" -> "2"),
     Seq(ColumnRecord("x", Some("F32"), Some(Seq(3, 4))), ColumnRecord("y", None, None)),
-    Seq(ShardRecord("part-0.safetensors", 2, 100, 80, 0xffffffff), ShardRecord("part-1.safetensors", 1, 90, 80, 1)))
+    Seq(ShardRecord("part-0.safetensors", 2, 100, 80, 0xffffffff),
+      ShardRecord("part-1.safetensors", 1, 90, 80, 1))
+  )
 
   private def read(directory: LocalPath) = Manifest.read(new Path(directory.toUri), conf)
 

@@ -12,7 +12,8 @@ class OptionSpecTest extends AnyFunSuite {
   private def options(entries: (String, String)*) = new CaseInsensitiveStringMap(entries.toMap.asJava)
 
   private def refused(entries: (String, String)*): String =
-    intercept[InvalidRequestException](OptionSpec.checkNames(options(entries: _*), Seq(size, infer))).getMessage
+    intercept[InvalidRequestException](OptionSpec.checkNames(options(entries: _*),
+      Seq(size, infer))).getMessage
 
   test("a value, a default, and none of either") {
     assert(size.get(options("BATCH_SIZE" -> " 7 ")).contains(7))
@@ -27,10 +28,12 @@ class OptionSpecTest extends AnyFunSuite {
 
   test("an unknown option is an error that names the nearest right one") {
     assert(refused("batchsize" -> "1").startsWith("Unknown option `batchsize`. Did you mean `batch_size`?"))
-    assert(refused("infer_schema" -> "1").startsWith("Unknown option `infer_schema`. Did you mean `inferSchema`?"))
+    assert(
+      refused("infer_schema" -> "1").startsWith("Unknown option `infer_schema`. Did you mean `inferSchema`?"))
   }
 
   test("Spark's own options and Hadoop's settings pass") {
-    OptionSpec.checkNames(options("path" -> "/x", "fs.s3a.endpoint" -> "y", "inferschema" -> "true"), Seq(size, infer))
+    OptionSpec.checkNames(options("path" -> "/x", "fs.s3a.endpoint" -> "y", "inferschema" -> "true"),
+      Seq(size, infer))
   }
 }

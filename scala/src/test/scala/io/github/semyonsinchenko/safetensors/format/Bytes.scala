@@ -26,6 +26,7 @@ object Bytes {
   /** A file with this header, and as many zeros behind it. */
   def file(header: String, data: Int = 0): Array[Byte] = {
     val json = header.getBytes(UTF_8)
-    ByteBuffer.allocate(8 + json.length + data).order(ByteOrder.LITTLE_ENDIAN).putLong(json.length.toLong).put(json).array
+    ByteBuffer.allocate(8 + json.length + data).order(ByteOrder.LITTLE_ENDIAN).putLong(
+      json.length.toLong).put(json).array
   }
 }

@@ -31,9 +31,10 @@ class HeaderTest extends AnyFunSuite {
   }
   accepted("no tensors")("{}")(header => assert(header.tensors.isEmpty && header.metadata.isEmpty))
   accepted("names in any order: tensors come in the order of their bytes")(
-    """{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}""", 2)(
-    header => assert(header.tensors.map(_.name) == Seq("a", "b")))
-  accepted("metadata")("""{"__metadata__":{"format":"pt"}}""")(h => assert(h.metadata == Map("format" -> "pt")))
+    """{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}""",
+    2)(header => assert(header.tensors.map(_.name) == Seq("a", "b")))
+  accepted("metadata")("""{"__metadata__":{"format":"pt"}}""")(h =>
+    assert(h.metadata == Map("format" -> "pt")))
   accepted("metadata that is null")("""{"__metadata__":null}""")(h => assert(h.metadata.isEmpty))
   accepted("a scalar")("""{"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]}}""", 8)(h =>
     assert(h.tensors.head.shape.isEmpty))
@@ -41,8 +42,9 @@ class HeaderTest extends AnyFunSuite {
     """{"a":{"dtype":"U8","shape":[0,9223372036854775808,4],"data_offsets":[0,0]}}""")(h =>
     assert(h.tensors.head.shape == Seq(0L, Long.MinValue, 4L)))
   accepted("fields that nobody knows")(
-    """{"a":{"dtype":"U8","x":[{"y":[1.5e3,true,null,"#u00e4"]}],"shape":[1],"data_offsets":[0,1]}}""", 1)(h =>
-    assert(h.tensors.size == 1))
+    """{"a":{"dtype":"U8","x":[{"y":[1.5e3,true,null,"#u00e4"]}],"shape":[1],"data_offsets":[0,1]}}""", 1)(
+    h =>
+      assert(h.tensors.size == 1))
   accepted("a tensor as an array of its fields, a dtype as an object with null")(
     """{"a":["I32",[2],[0,8]],"b":{"dtype":{"U8":null},"shape":[1],"data_offsets":[8,9]}}""", 9)(h =>
     assert(h.tensors.map(_.dtype) == Seq(Dtype.I32, Dtype.U8)))
@@ -52,7 +54,8 @@ class HeaderTest extends AnyFunSuite {
   accepted("a name twice counts as it is last given")(
     """{"a":["U8",[7],[0,7]],"a":["U8",[1],[0,1]]}""", 1)(h => assert(h.tensors.map(_.shape) == Seq(Seq(1L))))
   accepted("white space around")(" \n\t{} \r\n")(h => assert(h.tensors.isEmpty))
-  accepted("F4 elements that fill bytes")("""{"a":["F4",[2],[0,1]]}""", 1)(h => assert(h.tensors.head.size == 1))
+  accepted("F4 elements that fill bytes")("""{"a":["F4",[2],[0,1]]}""", 1)(h =>
+    assert(h.tensors.head.size == 1))
 
   test("accepted: a header longer than the first request") {
     val name   = "n" * 200000
@@ -77,7 +80,8 @@ class HeaderTest extends AnyFunSuite {
     assertRefused(Bytes.file("{}").dropRight(1), Refusal.InvalidHeaderLength,
       "its header ends at byte 10, but it has 9 bytes")
   }
-  for ((what, bytes) <- Seq("an overlong form" -> "\u00c0\u0080", "an encoded surrogate" -> "\u00ed\u00a0\u0080", "half a character" -> "\u00c3"))
+  for ((what, bytes) <- Seq("an overlong form" -> "\u00c0\u0080",
+      "an encoded surrogate" -> "\u00ed\u00a0\u0080", "half a character" -> "\u00c3"))
     test(s"refused: UTF-8 with $what") {
       val file = Bytes.file("{}", 0).take(8) ++ s"""{"$bytes":1}""".getBytes(ISO_8859_1)
       file(0) = (file.length - 8).toByte
@@ -89,27 +93,41 @@ class HeaderTest extends AnyFunSuite {
       ("an empty header", "", "expected `{` at byte 0 of the header"),
       ("a byte order mark", "\ufeff{}", "expected `{` at byte 0 of the header"),
       ("text behind the object", "{}\u0000", "unexpected text at byte 2 of the header"),
-      ("a trailing comma", """{"a":["U8",[0],[0,0]],}""", "expected a name in quotes at byte 22 of the header"),
-      ("an unknown dtype", """{"a":["u8",[0],[0,0]]}""", "tensor `a` has the unknown dtype `u8` at byte 10 of the header"),
-      ("a missing field", """{"a":{"dtype":"U8","shape":[0]}}""", "tensor `a` has no `data_offsets` at byte 31 of the header"),
-      ("a field twice", """{"a":{"dtype":"U8","dtype":"U8"}}""", "tensor `a` has `dtype` twice at byte 27 of the header"),
-      ("a fraction in a shape", """{"a":["U8",[2.0],[0,2]]}""", "`2.0` is not a whole number from 0 on at byte 15 of the header"),
-      ("a negative offset", """{"a":["U8",[0],[-8,0]]}""", "`-8` is not a whole number from 0 on at byte 18 of the header"),
+      ("a trailing comma", """{"a":["U8",[0],[0,0]],}""",
+        "expected a name in quotes at byte 22 of the header"),
+      ("an unknown dtype", """{"a":["u8",[0],[0,0]]}""",
+        "tensor `a` has the unknown dtype `u8` at byte 10 of the header"),
+      ("a missing field", """{"a":{"dtype":"U8","shape":[0]}}""",
+        "tensor `a` has no `data_offsets` at byte 31 of the header"),
+      ("a field twice", """{"a":{"dtype":"U8","dtype":"U8"}}""",
+        "tensor `a` has `dtype` twice at byte 27 of the header"),
+      ("a fraction in a shape", """{"a":["U8",[2.0],[0,2]]}""",
+        "`2.0` is not a whole number from 0 on at byte 15 of the header"),
+      ("a negative offset", """{"a":["U8",[0],[-8,0]]}""",
+        "`-8` is not a whole number from 0 on at byte 18 of the header"),
       ("a dimension of 2^64", """{"a":["U8",[18446744073709551616],[0,0]]}""",
         "`18446744073709551616` does not fit 64 bits at byte 32 of the header"),
-      ("a leading zero", """{"a":["U8",[01],[0,1]]}""", "a number with a leading zero at byte 14 of the header"),
-      ("three offsets", """{"a":["U8",[0],[0,0,0]]}""", "tensor `a` has 3 data_offsets, expected 2 at byte 22 of the header"),
+      ("a leading zero", """{"a":["U8",[01],[0,1]]}""",
+        "a number with a leading zero at byte 14 of the header"),
+      ("three offsets", """{"a":["U8",[0],[0,0,0]]}""",
+        "tensor `a` has 3 data_offsets, expected 2 at byte 22 of the header"),
       ("a tensor that is null", """{"a":null}""", "expected `{` at byte 5 of the header"),
-      ("metadata twice", """{"__metadata__":{},"__metadata__":{}}""", "`__metadata__` a second time at byte 34 of the header"),
+      ("metadata twice", """{"__metadata__":{},"__metadata__":{}}""",
+        "`__metadata__` a second time at byte 34 of the header"),
       ("metadata that is no string", """{"__metadata__":{"a":1}}""",
         "`__metadata__` value of `a` is not a string at byte 21 of the header"),
-      ("a lone surrogate", """{"#ud800":["U8",[0],[0,0]]}""", "a lone surrogate in a string at byte 8 of the header"),
-      ("a raw control character", "{\"a\u0001\":1}", "a raw control character in a string at byte 3 of the header"),
-      ("a number out of range in an unknown field", """{"a":{"x":1e999}}""", "a number out of range at byte 15 of the header")))
+      ("a lone surrogate", """{"#ud800":["U8",[0],[0,0]]}""",
+        "a lone surrogate in a string at byte 8 of the header"),
+      ("a raw control character", "{\"a\u0001\":1}",
+        "a raw control character in a string at byte 3 of the header"),
+      ("a number out of range in an unknown field", """{"a":{"x":1e999}}""",
+        "a number out of range at byte 15 of the header")
+    ))
     refused(what, Json)(header, 0, message)
 
   test("refused: nesting deeper than 127") {
-    def nested(depth: Int) = """{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":""" + "[" * depth + "]" * depth + "}}"
+    def nested(depth: Int) =
+      """{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":""" + "[" * depth + "]" * depth + "}}"
     assert(read(nested(125)).tensors.size == 1)
     assert(intercept[InvalidFileException](read(nested(126))).refusal == Json)
   }
@@ -133,18 +151,22 @@ class HeaderTest extends AnyFunSuite {
     """{"a":["U8",[2],[0,2]]}""", 1, "its tensors end at byte 2 of the byte buffer, which has 1 bytes")
 
   test("what is written is what the official library writes, and is read again") {
-    val tensors = Seq(TensorInfo("b", Dtype.F32, Vector(2), 0, 8), TensorInfo("ä\"\n\u0001", Dtype.U8, Vector(), 8, 9))
-    val bytes   = HeaderWriter.bytes(Map("b" -> "2", "a" -> "1"), tensors)
-    val json    = """{"__metadata__":{"a":"1","b":"2"},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},""" +
+    val tensors =
+      Seq(TensorInfo("b", Dtype.F32, Vector(2), 0, 8), TensorInfo("ä\"\n\u0001", Dtype.U8, Vector(), 8, 9))
+    val bytes = HeaderWriter.bytes(Map("b" -> "2", "a" -> "1"), tensors)
+    val json = """{"__metadata__":{"a":"1","b":"2"},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},""" +
       """"ä#"#n#u0001":{"dtype":"U8","shape":[],"data_offsets":[8,9]}}"""
     assert(new String(bytes.drop(8), UTF_8).stripTrailing == json.replace('#', '\\'))
     assert(bytes.length % 8 == 0)
     val header = Header.read(new Bytes(bytes ++ new Array[Byte](9)))
-    assert(header.tensors == tensors && header.metadata == Map("a" -> "1", "b" -> "2") && header.dataStart == bytes.length)
+    assert(header.tensors == tensors && header.metadata == Map("a" -> "1",
+      "b" -> "2") && header.dataStart == bytes.length)
   }
 
-  test("tensors stand by dtype from the widest, then by name as UTF-8 bytes, which UTF-16 would sort otherwise") {
-    val names  = Seq((Dtype.U8, "a"), (Dtype.F32, "😀"), (Dtype.F32, "\uffff"), (Dtype.U64, "z"), (Dtype.BF16, "m"), (Dtype.F16, "n"))
+  test(
+    "tensors stand by dtype from the widest, then by name as UTF-8 bytes, which UTF-16 would sort otherwise") {
+    val names = Seq((Dtype.U8, "a"), (Dtype.F32, "😀"), (Dtype.F32, "\uffff"), (Dtype.U64, "z"),
+      (Dtype.BF16, "m"), (Dtype.F16, "n"))
     val sorted = names.sorted(HeaderWriter.order)
     assert(sorted.map(_._2) == Seq("z", "\uffff", "😀", "m", "n", "a"))
   }

@@ -32,7 +32,8 @@ class MappedSourceTest extends AnyFunSuite {
       val file = directory.resolve("short")
       Files.write(file, Array[Byte](1, 2, 3))
       Using.resource(new MappedSource(file.toFile, "short")) { source =>
-        assert(intercept[EOFException](source.bytes(1, 3)).getMessage == "short ends at byte 3, before byte 4")
+        assert(intercept[EOFException](source.bytes(1,
+          3)).getMessage == "short ends at byte 3, before byte 4")
       }
     }
   }
