@@ -15,9 +15,12 @@ class SafetensorsExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit =
     TensorFunctions.all.foreach(extensions.injectFunction)
 
-  /** For a session that was there before the jar, which extensions no longer reach. */
-  def register(session: SparkSession): Unit =
-    TensorFunctions.all.foreach { case (name, info, build) =>
-      session.sessionState.functionRegistry.registerFunction(name, info, build)
+  /** Adds them to a session that was there before the jar, which extensions no longer reach. */
+  def register(session: SparkSession): Unit = {
+    val registry = session.sessionState.functionRegistry
+    // By this method, though it drops the documentation: what a full name is differs between Spark versions.
+    TensorFunctions.all.foreach { case (id, _, build) =>
+      registry.createOrReplaceTempFunction(id.funcName, build, "scala_udf")
     }
+  }
 }
