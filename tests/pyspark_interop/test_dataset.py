@@ -78,6 +78,27 @@ def test_dtype_that_varies_between_shards_is_null_in_the_manifest(spark: SparkSe
     assert dataset.manifest["schema"] == [{"name": "x", "dtype": None, "shape": [1]}]
 
 
+def test_shape_that_varies_within_one_task_is_null_in_the_manifest(spark: SparkSession, path: Path) -> None:
+    # One task has seen one shape, the other two.
+    df = spark.range(0, 3, 1, 2).selectExpr("array_repeat(1, cast(id + 1 as int)) as x")
+    assert write(df, path, batch_size=1).manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None}]
+
+
+def test_shape_that_varied_before_an_append_stays_null(spark: SparkSession, path: Path) -> None:
+    write(frame(spark, "x array<int>", ([1],), ([1, 2],)), path, batch_size=1)
+    appended = write(numbers(spark, 1), path, batch_size=1)
+    assert appended.manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None}]
+
+
+def test_shape_is_known_once_rows_have_come(spark: SparkSession, path: Path) -> None:
+    assert write(numbers(spark, 0), path, batch_size=1).manifest["schema"] == [
+        {"name": "x", "dtype": "I32", "shape": None}
+    ]
+    assert write(numbers(spark, 1), path, batch_size=1).manifest["schema"] == [
+        {"name": "x", "dtype": "I32", "shape": [1]}
+    ]
+
+
 @pytest.mark.short
 def test_shards_and_manifest_keep_the_order_of_rows(spark: SparkSession, path: Path) -> None:
     dataset = write(numbers(spark, 10, partitions=2), path, batch_size=2)
@@ -159,6 +180,24 @@ def test_append_adds_after_what_is_there(spark: SparkSession, path: Path) -> Non
     assert second.shards[0] == first.shards[0]
     assert second.manifest["total_samples"] == 5
     assert second.manifest["commit_id"] != first.manifest["commit_id"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "row", "words"),
+    [
+        ("x array<float>", ([1.5],), ["`x`", "I32", "F32"]),
+        ("y array<int>", ([1],), ["columns", "x", "y"]),
+        ("x array<int>, y array<int>", ([1], [1]), ["columns", "x, y"]),
+    ],
+)
+def test_append_of_other_columns_is_refused(
+    spark: SparkSession, path: Path, schema: str, row: tuple[Any, ...], words: list[str]
+) -> None:
+    write(numbers(spark, 1), path, batch_size=1)
+    before = files(path)
+    message = error_of(lambda: write(frame(spark, schema, row), path, batch_size=1))
+    assert_says(message, str(path), *words)
+    assert files(path) == before
 
 
 @pytest.mark.short
