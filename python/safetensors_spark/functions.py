@@ -32,12 +32,12 @@ def arr_to_st(
     Args:
         array: a column of `array<T>`, T any numeric type: the elements in row-major order.
         shape: the dimensions, whose product is the number of elements; `[]` for a scalar, an array of one.
-        dtype: what an element becomes.
+        dtype: what an element becomes; one that goes to an integer gives up its fraction.
         rounding: `truncate` (the default) cuts what F16 and BF16 cannot hold, and can differ from NumPy and PyTorch in
             the last place; `nearest_even` gives what they give.
 
     Returns:
-        A column `struct<data: binary, shape: array<int>, dtype: string>`; null where the array is null. `data` is
+        A column `struct<data: binary, shape: array<int>, dtype: string>`; null where an argument is null. `data` is
         little-endian and `product(shape)` elements long.
 
     Spark fails the query when the shape does not fit the array, when an element is null, and when a value is out of
@@ -55,11 +55,12 @@ def st_to_array(tensor: ColumnOrName) -> Column:
     """Decode a Tensor Struct to a flat array of 32-bit floats.
 
     Args:
-        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of a numeric dtype.
+        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of any dtype but C64 and those whose
+            elements are smaller than a byte.
 
     Returns:
         A column `array<float>` of `product(shape)` elements in row-major order; null where the tensor is null.
-        F16 and BF16 come through exactly; F64 and wide integers are rounded to the nearest float.
+        F16 and BF16 come through exactly; F64 and integers past 2^24 are rounded to the nearest float.
 
     Spark fails the query when the bytes do not fit shape and dtype.
     """

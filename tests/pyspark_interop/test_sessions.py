@@ -73,57 +73,49 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def other_jar(tmp_path: Path) -> str:
-    """A jar of the user's own, which holds one file, `mine.txt`."""
-    jar = tmp_path / "mine.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("mine.txt", "")
-    return str(jar)
+def jar(tmp_path: Path) -> Callable[[str], str]:
+    """Makes a jar of the user's own, which holds one file, and gives its path."""
+
+    def jar(resource: str) -> str:
+        path = tmp_path / f"{resource}.jar"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(resource, "")
+        return str(path)
+
+    return jar
 
 
 def _submit(*options: str) -> list[str]:
     return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--driver-memory", "512m", *options]
 
 
-def test_a_configured_builder_in_a_fresh_process(run: Run) -> None:
-    done = run("round_trip(sts.configure(classic()).getOrCreate())")
-    assert done.stdout == _ROUND_TRIP
-    assert _TOO_LATE not in done.stderr
-
-
-def test_a_running_session_is_attached_and_attaching_again_changes_nothing(run: Run) -> None:
-    done = run("""
-spark = classic().getOrCreate()
-is_missing(spark)
-sts.attach(spark)
-round_trip(spark)
-sts.attach(spark)
-round_trip(spark)
-print(len([jar for jar in spark.sql("LIST JARS").collect() if "safetensors" in jar[0]]))
-""")
-    assert done.stdout == "True\n" + 2 * _ROUND_TRIP + "1\n"
-
-
-def test_attaching_a_configured_session_changes_nothing(run: Run) -> None:
+def test_a_configured_builder_in_a_fresh_process_and_attaching_it_changes_nothing(run: Run) -> None:
     done = run("""
 spark = sts.configure(classic()).getOrCreate()
+round_trip(spark)
 before = spark.sql("LIST JARS").collect()
 sts.attach(spark)
 print(spark.sql("LIST JARS").collect() == before)
-round_trip(spark)
 """)
-    assert done.stdout == "True\n" + _ROUND_TRIP
+    assert done.stdout == _ROUND_TRIP + "True\n"
+    assert _TOO_LATE not in done.stderr
 
 
-def test_a_second_session_beside_an_attached_one_can_be_attached_too(run: Run) -> None:
+def test_a_running_session_can_be_attached_again_configured_and_have_sessions_beside_it(run: Run) -> None:
     done = run("""
 spark = classic().getOrCreate()
-sts.attach(spark)
+is_missing(spark)
+for _ in range(2):
+    sts.attach(spark)
+    round_trip(spark)
+print(len([jar for jar in spark.sql("LIST JARS").collect() if "safetensors" in jar[0]]))
+round_trip(sts.configure(classic()).getOrCreate())
 second = spark.newSession()
 sts.attach(second)
 round_trip(second)
 """)
-    assert done.stdout == _ROUND_TRIP
+    assert done.stdout == "True\n" + 2 * _ROUND_TRIP + "1\n" + 2 * _ROUND_TRIP
+    assert _TOO_LATE not in done.stderr
 
 
 def test_configuring_after_the_jvm_has_started_warns_and_attach_mends_it(run: Run) -> None:
@@ -147,39 +139,25 @@ round_trip(sts.configure(classic()).getOrCreate())
     assert _TOO_LATE not in done.stderr
 
 
-def test_configuring_beside_an_attached_session_does_not_warn(run: Run) -> None:
-    done = run("""
-spark = classic().getOrCreate()
-sts.attach(spark)
-round_trip(sts.configure(classic()).getOrCreate())
-""")
-    assert done.stdout == _ROUND_TRIP
-    assert _TOO_LATE not in done.stderr
-
-
-_CONFIGURED_WITH_MINE = """
-spark = sts.configure({builder}).getOrCreate()
-driver_has(spark, "mine.txt")
+def test_the_user_s_jars_stay_wherever_they_are_named(run: Run, jar: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jar('defaults.txt')}\n")
+    done = run(
+        f"""
+spark = sts.configure(classic().config("spark.jars", {jar("builder.txt")!r})).getOrCreate()
+for resource in ("builder.txt", "submitted.txt", "defaults.txt"):
+    driver_has(spark, resource)
 round_trip(spark)
-"""
+""",
+        SPARK_CONF_DIR=str(tmp_path),
+        PYSPARK_SUBMIT_ARGS=f"--jars {jar('submitted.txt')} pyspark-shell",
+    )
+    assert done.stdout == "builder.txt True\nsubmitted.txt True\ndefaults.txt True\n" + _ROUND_TRIP
 
 
-def test_jars_of_the_builder_stay(run: Run, other_jar: str) -> None:
-    builder = f'classic().config("spark.jars", {other_jar!r})'
-    assert run(_CONFIGURED_WITH_MINE.format(builder=builder)).stdout == "mine.txt True\n" + _ROUND_TRIP
-
-
-@pytest.mark.parametrize("option", ["--jars {jar}", "--conf spark.jars={jar}"])
-def test_jars_of_the_submit_arguments_stay(run: Run, other_jar: str, option: str) -> None:
-    args = f"{option.format(jar=other_jar)} pyspark-shell"
-    done = run(_CONFIGURED_WITH_MINE.format(builder="classic()"), PYSPARK_SUBMIT_ARGS=args)
-    assert done.stdout == "mine.txt True\n" + _ROUND_TRIP
-
-
-def test_jars_of_spark_defaults_stay(run: Run, other_jar: str, tmp_path: Path) -> None:
-    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {other_jar}\n")
-    done = run(_CONFIGURED_WITH_MINE.format(builder="classic()"), SPARK_CONF_DIR=str(tmp_path))
-    assert done.stdout == "mine.txt True\n" + _ROUND_TRIP
+def test_jars_of_spark_defaults_alone_stay(run: Run, jar: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jar('defaults.txt')}\n")
+    script = "spark = sts.configure(classic()).getOrCreate()\ndriver_has(spark, 'defaults.txt')\nround_trip(spark)"
+    assert run(script, SPARK_CONF_DIR=str(tmp_path)).stdout == "defaults.txt True\n" + _ROUND_TRIP
 
 
 def test_spark_submit_with_the_jar_of_jar_path(run: Run) -> None:
@@ -245,9 +223,3 @@ print(spark.read.format("safetensors").option("inferSchema", "true").load(path).
         'To have them, start the server with\n    --jars "$(safetensors-spark jar-path)"\n'
     )
     assert done.stdout == 2 * error + "[1, 2]\n"
-
-
-def test_a_remote_connect_session_is_not_told_to_load_jars(run: Run) -> None:
-    done = run('print("spark.jars" in sts.configure(SparkSession.builder.remote("sc://nowhere"))._options)')
-    assert done.stdout == "False\n"
-    assert "A jar on the builder does not reach a Spark Connect server." in done.stderr
