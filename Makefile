@@ -1,12 +1,12 @@
 # From a fresh clone, `make demo` and `make test` need Python 3.10+ and a JDK 17+. They fetch the rest.
 PYTHON ?= python3
 SBT := $(PYTHON) project/sbt.py
-UV := $(or $(shell command -v uv),.tools/uv/bin/uv)
+UV := $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 
 # `.venv` has Spark 4.1; each other version has an environment of its own beside it. PySpark 4.3 needs
 # Python 3.11, so a machine that has only 3.10 tests without it. (Expanded in recipes, when uv is there.)
 SPARKS = 40 42 $(if $(shell $(UV) python find '>=3.11' 2>/dev/null),43)
-JARS = $(wildcard .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/python*/site-packages/pyspark/jars)
+PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/python*/site-packages/pyspark/jars
 
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
@@ -39,7 +39,7 @@ test-scala:
 # Whether every reference in the jar resolves in each Spark version.
 links: environments
 	@echo "== links"
-	$(SBT) "tests/Test/runMain io.github.semyonsinchenko.safetensors.linkage.LinkCheck $$($(PYTHON) project/jar.py) $(JARS)"
+	$(SBT) "tests/Test/runMain io.github.semyonsinchenko.safetensors.linkage.LinkCheck $$($(PYTHON) project/jar.py) $$(echo $(PYSPARK_JARS))"
 
 # Python unit tests, packaging, and the interop tests in full.
 test-python: jar $(UV)
