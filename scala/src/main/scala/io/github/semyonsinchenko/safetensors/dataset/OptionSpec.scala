@@ -30,7 +30,7 @@ object OptionSpec {
     text.toLowerCase.toBooleanOption.toRight("`true` or `false`")
 
   def oneOf[A](values: Seq[A])(nameOf: A => String)(text: String): Either[String, A] =
-    values.find(nameOf(_) == text.toLowerCase).toRight(values.map(v => s"`${nameOf(v)}`").mkString(" or "))
+    values.find(nameOf(_).equalsIgnoreCase(text)).toRight(values.map(v => s"`${nameOf(v)}`").mkString(" or "))
 
   // What Spark itself puts among the options of a source, and among the properties of a table made with CREATE TABLE.
   private val sparks =

@@ -25,6 +25,9 @@ object Header {
   /** The longest header that readers take, by `MAX_HEADER_SIZE` of the official library. */
   val MaxSize = 100000000
 
+  /** The entry of a header that is no tensor, but a map of strings. */
+  val MetadataName = "__metadata__"
+
   /** Bytes before the header, which tell its length. */
   val Prefix = 8
 

@@ -18,17 +18,15 @@ private[format] final case class ParsedHeader(
  */
 private[format] object HeaderParser {
 
-  val Metadata = "__metadata__"
-
   def parse(bytes: Array[Byte], start: Int, end: Int): ParsedHeader = {
     val json        = new JsonScanner(bytes, start, end)
     val tensors     = new util.LinkedHashMap[String, TensorInfo]
     var metadata    = Option.empty[Map[String, String]]
     var hasMetadata = false
     json.fields {
-      case Metadata if hasMetadata => throw json.fault(s"`$Metadata` a second time")
-      case Metadata                => hasMetadata = true; metadata = readMetadata(json)
-      case name                    => tensors.put(name, readTensor(json, name)); ()
+      case Header.MetadataName if hasMetadata => throw json.fault(s"`${Header.MetadataName}` a second time")
+      case Header.MetadataName                => hasMetadata = true; metadata = readMetadata(json)
+      case name                               => tensors.put(name, readTensor(json, name)); ()
     }
     json.finish()
     ParsedHeader(metadata, tensors.values)
@@ -39,7 +37,7 @@ private[format] object HeaderParser {
     else {
       val entries = Map.newBuilder[String, String]
       json.fields { key =>
-        if (json.peek() != '"') throw json.fault(s"`$Metadata` value of `$key` is not a string")
+        if (json.peek() != '"') throw json.fault(s"`${Header.MetadataName}` value of `$key` is not a string")
         entries += key -> json.string()
       }
       Some(entries.result())

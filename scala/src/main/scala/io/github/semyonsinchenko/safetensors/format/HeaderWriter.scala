@@ -41,7 +41,7 @@ object HeaderWriter {
   }
 
   private def writeMetadata(metadata: Map[String, String], out: ByteArrayOutputStream): Unit = {
-    writeString(HeaderParser.Metadata, out)
+    writeString(Header.MetadataName, out)
     write(":{", out)
     val separator = new Separator(out)
     metadata.toSeq.sortBy(_._1).foreach { case (key, value) =>

@@ -23,14 +23,14 @@ private[write] final class ArrayEncoder(
   private var last        = Sample(dtype, shape.getOrElse(Seq(0)))
   private var lastCount   = Sample.count(last.shape).getOrElse(-1L)
 
-  override def encode(row: InternalRow, ordinal: Int, payload: Payload): Sample = {
+  override def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
     val array = row.getArray(ordinal)
     val count = array.numElements()
     if (count != lastCount) change(count)
     if (containsNull) checkNulls(array)
     if (count > Int.MaxValue / elementSize)
       throw new InvalidCellException(s"$count elements of $dtype are over 2 GiB")
-    try elements(array, payload.room(count * elementSize))
+    try elements(array, payloadOf(dtype).room(count * elementSize))
     catch { case e: UnencodableValueException => throw new InvalidCellException(e.getMessage) }
     last
   }

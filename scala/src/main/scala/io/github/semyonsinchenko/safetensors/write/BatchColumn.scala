@@ -11,6 +11,8 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
   private var sample: Sample = _
   private var varies         = false
 
+  private val toPayload: Dtype => Payload = _ => payload
+
   def name: String = plan.name
 
   def dtype: Dtype = sample.dtype
@@ -21,7 +23,7 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
   def append(row: InternalRow, rows: Int): Unit = {
     if (row.isNullAt(plan.ordinal))
       throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
-    val next = encoder.encode(row, plan.ordinal, payload)
+    val next = encoder.encode(row, plan.ordinal, toPayload)
     if ((next ne sample) && next != sample) {
       if (rows > 0) throw new InvalidCellException(
         s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")

@@ -14,7 +14,7 @@ private[write] final class BatchShardWriter(
     partition: Int,
     newPayload: () => Payload,
     open: String => ShardFile)
-    extends AutoCloseable {
+    extends ShardWriter {
 
   private val columns = plan.columns.map(new BatchColumn(_, newPayload()))
   private val inOrder = mutable.ArrayBuffer.empty[ShardRecord]
@@ -22,7 +22,7 @@ private[write] final class BatchShardWriter(
   private var rows    = 0
   private var written = 0L
 
-  def write(row: InternalRow): Unit = {
+  override def write(row: InternalRow): Unit = {
     var i = 0
     while (i < columns.length) {
       try columns(i).append(row, rows)
@@ -38,16 +38,15 @@ private[write] final class BatchShardWriter(
   }
 
   /** Writes what is left, as the tail strategy says. */
-  def finish(): Unit = if (rows > 0) mode.tail match {
+  override def finish(): Unit = if (rows > 0) mode.tail match {
     case Tail.Write => closeShard(rows)
     case Tail.Drop  => columns.foreach(_.discard())
     case Tail.Pad   => columns.foreach(_.pad(rows, mode.rows)); closeShard(mode.rows)
   }
 
-  def shards: Seq[ShardRecord] = inOrder.toSeq
+  override def shards: Seq[ShardRecord] = inOrder.toSeq
 
-  /** What the columns turned out to be. */
-  def schema: Seq[ColumnRecord] = columns.map(_.record)
+  override def schema: Seq[ColumnRecord] = columns.map(_.record)
 
   override def close(): Unit = columns.foreach(_.payload.close())
 
@@ -58,7 +57,7 @@ private[write] final class BatchShardWriter(
     val file   = open(name)
     try {
       file.write(java.nio.ByteBuffer.wrap(header))
-      sorted.foreach(_.payload.drain(file))
+      sorted.foreach(_.payload.drain(file.write))
     } finally file.close()
     inOrder += ShardRecord(name, rows, file.length, header.length, file.crc32c)
     rows = 0

@@ -24,11 +24,11 @@ private[write] object Sample {
 private[write] trait CellEncoder {
 
   /**
-   * Appends a cell's bytes to `payload`, and tells what sample it is. The cell is not null.
+   * Appends a cell's bytes to the payload for its dtype, and tells what sample it is. The cell is not null.
    *
    * @throws InvalidCellException if it is no tensor
    */
-  def encode(row: InternalRow, ordinal: Int, payload: Payload): Sample
+  def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample
 }
 
 /** What is wrong with a cell; the caller adds the column and the row. */

@@ -13,6 +13,7 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
   private val full  = mutable.ArrayBuffer.empty[ByteBuffer]
   private var spill = Option.empty[SpillFile]
   private var page  = pages.take(pages.pageSize)
+  private var moved = 0L
 
   /** A little-endian buffer with room for `count` bytes at its position; what is put there is appended. */
   def room(count: Int): ByteBuffer = {
@@ -23,7 +24,8 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
     page
   }
 
-  private def retire(): Unit =
+  private def retire(): Unit = {
+    moved += page.position()
     if (page.position() == 0) pages.giveBack(page)
     else if (spill.isEmpty && pages.hasRoom) full += page
     else {
@@ -31,6 +33,7 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
       spill.get.append(page.flip())
       pages.giveBack(page)
     }
+  }
 
   def append(bytes: ByteBuffer): Unit =
     while (bytes.hasRemaining) {
@@ -50,15 +53,15 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
     }
   }
 
-  def size: Long = full.iterator.map(_.position().toLong).sum + spill.fold(0L)(_.size) + page.position()
+  def size: Long = moved + page.position()
 
   /** Hands all bytes over, in order, and begins anew. */
-  def drain(out: ShardFile): Unit = {
-    full.foreach(filled => out.write(filled.flip()))
+  def drain(out: ByteBuffer => Unit): Unit = {
+    full.foreach(filled => out(filled.flip()))
     full.foreach(pages.giveBack)
     full.clear()
     spill.foreach(_.copyTo(out, pages))
-    out.write(page.flip())
+    out(page.flip())
     clear()
   }
 
@@ -68,6 +71,7 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
     full.clear()
     spill.foreach(_.close())
     spill = None
+    moved = 0
     page.clear()
     ()
   }

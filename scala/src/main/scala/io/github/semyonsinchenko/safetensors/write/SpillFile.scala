@@ -23,12 +23,12 @@ private[write] final class SpillFile(file: File) extends AutoCloseable {
     }
 
   /** Through a page of `pages`, so that no other memory is needed. */
-  def copyTo(out: ShardFile, pages: Pages): Unit = {
+  def copyTo(out: ByteBuffer => Unit, pages: Pages): Unit = {
     val page     = pages.take(pages.pageSize)
     var position = 0L
     while (position < size) {
       position += channel.read(page.clear(), position)
-      out.write(page.flip())
+      out(page.flip())
     }
     pages.giveBack(page)
   }

@@ -11,8 +11,10 @@ private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: Com
   task.setUp()
 
   private val pages = Pages.forTask(plan.columns.size, cores)
-  private val shards = plan.mode match {
+  private val shards: ShardWriter = plan.mode match {
     case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), open)
+    case keyed: WriteMode.KeyValue =>
+      new KeyValueShardWriter(plan, keyed, partition, () => newPayload(), open)
   }
 
   /** How many tasks this JVM may run at once. */

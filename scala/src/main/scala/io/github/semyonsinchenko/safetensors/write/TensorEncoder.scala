@@ -23,7 +23,7 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
   private var lastShape             = Array.empty[Int]
   private var lastSize              = -1L
 
-  override def encode(row: InternalRow, ordinal: Int, payload: Payload): Sample = {
+  override def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
     val struct = row.getStruct(ordinal, TensorStruct.dataType.length)
     checkNulls(struct)
     val dims = struct.getArray(TensorStruct.Shape).toIntArray()
@@ -32,7 +32,7 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
     val bytes = data(struct)
     if (bytes.remaining != lastSize) throw new InvalidCellException(
       s"${bytes.remaining} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
-    payload.append(bytes)
+    payloadOf(last.dtype).append(bytes)
     last
   }
 

@@ -13,6 +13,17 @@ object WriteMode {
   final case class Batch(rows: Int, tail: Tail) extends WriteMode {
     override def name: String = "batch"
   }
+
+  /**
+   * A tensor for each row and column, named by the row.
+   *
+   * @param nameColumn the column whose value is the row's key
+   * @param separator  between key and column name, where there are several columns
+   * @param duplicates what becomes of a key that a shard has already
+   */
+  final case class KeyValue(nameColumn: String, separator: String, duplicates: Duplicates) extends WriteMode {
+    override def name: String = "key_value"
+  }
 }
 
 /** What becomes of the rows at a task's end that are too few for a batch. */
@@ -30,4 +41,18 @@ object Tail {
   case object Pad extends Tail("pad")
 
   val all: Vector[Tail] = Vector(Write, Drop, Pad)
+}
+
+/** What becomes of a row whose key a shard has already. */
+sealed abstract class Duplicates(val name: String) extends Product with Serializable
+
+object Duplicates {
+
+  /** The write fails. */
+  case object Fail extends Duplicates("fail")
+
+  /** It takes the earlier one's place. */
+  case object LastWin extends Duplicates("lastWin")
+
+  val all: Vector[Duplicates] = Vector(Fail, LastWin)
 }

@@ -13,7 +13,7 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 /**
  * The options of a write, each checked by itself; [[WritePlan]] checks them against the columns.
  *
- * @param columns the columns to write; all of them where it is not given
+ * @param columns the columns to write; all of them where it is not given, but for the one that names tensors
  * @param shapes  the shape of a sample, by column
  * @param asGiven the options as the user wrote them, for the manifest
  */
@@ -23,6 +23,7 @@ final case class WriteOptions(
     shapes: Map[String, Seq[Int]],
     dtypes: Dtypes,
     rounding: Rounding,
+    shardBytes: Long,
     metadata: Map[String, String],
     asGiven: Map[String, String])
 
@@ -51,8 +52,28 @@ object WriteOptions {
       "`pad` the batch with zeros, which do not count as samples."
   )(OptionSpec.oneOf(Tail.all)(_.name))
 
+  val NameColumn: OptionSpec[String] = OptionSpec(
+    "name_col",
+    None,
+    "The column, of strings or integers, whose value names a row's tensors: each row and column becomes a tensor of its own, " +
+      "for look-ups by key. In place of `batch_size`."
+  )(text => Option.when(text.nonEmpty)(text).toRight("a column's name"))
+
+  val Separator: OptionSpec[String] = OptionSpec("kv_separator", Some("__"),
+    "With `name_col` and several columns a tensor's name is the key, this, and the column's name.")(Right(_))
+
+  val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec("duplicatesStrategy", Some("fail"),
+    "With `name_col`, what becomes of a key that comes twice in one shard: `fail`, or `lastWin`: the last row counts.")(
+    OptionSpec.oneOf(Duplicates.all)(_.name))
+
+  val TargetShardSize: OptionSpec[Int] = OptionSpec("target_shard_size_mb", Some("300"),
+    "The size in megabytes at which a shard closes that is written with `name_col`, from 50 to 1000.")(
+    _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
+      "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
+
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
-    "The columns to write, separated by commas or as a JSON array. All of them by default.")(parseColumns)
+    "The columns to write, separated by commas or as a JSON array. All of them by default, but for `name_col`.")(
+    parseColumns)
 
   val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
     "shapes",
@@ -75,23 +96,42 @@ object WriteOptions {
   val Metadata: OptionSpec[Map[String, String]] = OptionSpec("metadata", Some("""{"format": "pt"}"""),
     "What stands under `__metadata__` in every shard: a JSON object of strings.")(parseMetadata)
 
-  val all: Seq[OptionSpec[_]] =
-    Seq(BatchSize, TailStrategy, Columns, Shapes, TargetDtype, RoundingMode, Metadata)
+  val all: Seq[OptionSpec[_]] = Seq(
+    BatchSize,
+    TailStrategy,
+    NameColumn,
+    Separator,
+    DuplicatesStrategy,
+    TargetShardSize,
+    Columns,
+    Shapes,
+    TargetDtype,
+    RoundingMode,
+    Metadata)
 
-  def of(options: CaseInsensitiveStringMap): WriteOptions = {
-    val batchSize = BatchSize.get(options).getOrElse(throw new InvalidRequestException(
-        "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the column " +
-          "whose values name the tensors."))
-    WriteOptions(
-      WriteMode.Batch(batchSize, TailStrategy.get(options).get),
-      Columns.get(options),
-      Shapes.get(options).getOrElse(Map.empty),
-      TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
-      RoundingMode.get(options).get,
-      Metadata.get(options).get,
-      all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap
-    )
-  }
+  def of(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
+    modeOf(options),
+    Columns.get(options),
+    Shapes.get(options).getOrElse(Map.empty),
+    TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
+    RoundingMode.get(options).get,
+    TargetShardSize.get(options).get * 1000000L,
+    Metadata.get(options).get,
+    all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap
+  )
+
+  private def modeOf(options: CaseInsensitiveStringMap): WriteMode =
+    (BatchSize.get(options), NameColumn.get(options)) match {
+      case (Some(rows), None) => WriteMode.Batch(rows, TailStrategy.get(options).get)
+      case (None, Some(name)) =>
+        WriteMode.KeyValue(name, Separator.get(options).get, DuplicatesStrategy.get(options).get)
+      case (None, None) => throw new InvalidRequestException(
+          "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the " +
+            "column whose values name the tensors.")
+      case (Some(_), Some(_)) => throw new InvalidRequestException(
+          "The options `batch_size` and `name_col` exclude each other: rows are stacked into one tensor for each column, or " +
+            "each becomes a tensor of its own. Drop one.")
+    }
 
   private val mapper = new ObjectMapper
 

@@ -4,8 +4,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, TensorStruct}
-import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, OptionSpec, TensorStruct}
+import io.github.semyonsinchenko.safetensors.format.{Dtype, Header}
 
 /**
  * A column to write.
@@ -22,10 +22,18 @@ final case class ColumnPlan(
     shape: Option[Seq[Int]],
     rounding: Rounding)
 
-/** A write after all checks that schema and options allow. Made on the driver, handed to every task. */
+/**
+ * A write after all checks that schema and options allow. Made on the driver, handed to every task.
+ *
+ * @param schema  of the rows
+ * @param columns those that become tensors
+ * @param shardBytes the size that shards should have
+ */
 final case class WritePlan(
     mode: WriteMode,
+    schema: StructType,
     columns: Vector[ColumnPlan],
+    shardBytes: Long,
     metadata: Map[String, String],
     options: Map[String, String])
 
@@ -33,30 +41,49 @@ object WritePlan {
 
   /** @throws InvalidRequestException if these options cannot write these columns */
   def of(options: WriteOptions, schema: StructType): WritePlan = {
-    val names = options.columns.fold(schema.fieldNames.toSeq)(_.map(resolve(_, schema)))
-    checkNames(names)
+    val mode  = resolve(options.mode, schema)
+    val names = columnNames(options, mode, schema)
+    checkNames(names, mode)
     checkNamed("shapes", options.shapes.keys, names)
     options.dtypes match {
       case Dtypes.ByColumn(dtypes) => checkNamed("dtype", dtypes.keys, names)
       case Dtypes.Single(_)        =>
     }
-    WritePlan(options.mode, names.map(plan(_, options, schema)).toVector, options.metadata, options.asGiven)
+    val columns = names.map(plan(_, options, schema)).toVector
+    WritePlan(mode, schema, columns, options.shardBytes, options.metadata, options.asGiven)
   }
 
-  private def resolve(name: String, schema: StructType): String =
+  private def resolve(mode: WriteMode, schema: StructType): WriteMode = mode match {
+    case batch: WriteMode.Batch => batch
+    case keyed: WriteMode.KeyValue =>
+      val name = resolve(WriteOptions.NameColumn, keyed.nameColumn, schema)
+      if (!KeyReader.takes(schema(name).dataType)) throw new InvalidRequestException(
+        s"Option `name_col` names `$name`, which is ${schema(name).dataType.simpleString}, but keys are strings or integers. " +
+          "Cast it.")
+      keyed.copy(nameColumn = name)
+  }
+
+  private def columnNames(options: WriteOptions, mode: WriteMode, schema: StructType): Seq[String] =
+    options.columns.map(_.map(resolve(WriteOptions.Columns, _, schema))).getOrElse(mode match {
+      case keyed: WriteMode.KeyValue => schema.fieldNames.toSeq.filter(_ != keyed.nameColumn)
+      case _: WriteMode.Batch        => schema.fieldNames.toSeq
+    })
+
+  private def resolve(option: OptionSpec[_], name: String, schema: StructType): String =
     schema.fieldNames.find(_ == name).orElse(schema.fieldNames.find(SQLConf.get.resolver(_, name))).getOrElse(
       throw new InvalidRequestException(
-        s"Option `columns` names `${name}`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
+        s"Option `${option.name}` names `$name`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
 
-  private def checkNames(names: Seq[String]): Unit = {
+  private def checkNames(names: Seq[String], mode: WriteMode): Unit = {
     if (names.isEmpty) throw new InvalidRequestException("There is no column to write.")
     names.groupBy(_.toLowerCase).values.find(_.size > 1).foreach { same =>
       throw new InvalidRequestException(
         s"Columns ${same.map(n => s"`$n`").mkString(" and ")} differ only in case or not at all, and Spark could not tell " +
           "their tensors apart when it reads them. Rename one.")
     }
-    if (names.contains("__metadata__")) throw new InvalidRequestException(
-      "Column `__metadata__` would be a tensor that no reader finds: the format keeps that name. Rename it.")
+    if (mode.isInstanceOf[WriteMode.Batch] && names.contains(Header.MetadataName))
+      throw new InvalidRequestException(
+        s"Column `${Header.MetadataName}` would be a tensor that no reader finds: the format keeps that name. Rename it.")
   }
 
   private def checkNamed(option: String, named: Iterable[String], columns: Seq[String]): Unit =

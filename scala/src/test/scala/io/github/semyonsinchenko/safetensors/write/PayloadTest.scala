@@ -14,7 +14,7 @@ class PayloadTest extends AnyFunSuite {
 
   private def drained(payload: Payload, directory: LocalPath, name: String): (Seq[Byte], ShardFile) = {
     val file = ShardFile.create(new Path(directory.resolve(name).toUri), new Configuration)
-    payload.drain(file)
+    payload.drain(file.write)
     file.close()
     (Files.readAllBytes(directory.resolve(name)).toSeq, file)
   }

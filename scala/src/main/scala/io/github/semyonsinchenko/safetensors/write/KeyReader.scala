@@ -1,0 +1,45 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.nio.ByteBuffer
+import java.nio.charset.{CharacterCodingException, StandardCharsets}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types._
+
+import io.github.semyonsinchenko.safetensors.format.Header
+
+/** The key of a row: a string, or an integer as text. */
+private[write] final class KeyReader(ordinal: Int, dataType: DataType) {
+
+  private val text: InternalRow => String = dataType match {
+    case _: StringType => row => decoded(row.getUTF8String(ordinal).getBytes)
+    case other         => row => row.get(ordinal, other).toString
+  }
+
+  /** @throws InvalidCellException for a key that no tensor can have */
+  def of(row: InternalRow): String = {
+    if (row.isNullAt(ordinal))
+      throw new InvalidCellException("null, and every tensor needs a key. Fill it, or filter the row out")
+    val key = text(row)
+    if (key == Header.MetadataName) throw new InvalidCellException(
+      s"`$key`, a name that the format keeps for itself: no reader would find the tensor. Name it otherwise")
+    key
+  }
+
+  // Spark's strings may hold any bytes; a header is UTF-8.
+  private def decoded(bytes: Array[Byte]): String =
+    try StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString
+    catch {
+      case _: CharacterCodingException =>
+        throw new InvalidCellException(
+          s"a key that is not UTF-8: ${bytes.map(b => f"$b%02x").mkString}. Encode it otherwise")
+    }
+}
+
+private[write] object KeyReader {
+  def takes(dataType: DataType): Boolean = dataType match {
+    case _: StringType                                 => true
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _                                             => false
+  }
+}

@@ -1,0 +1,51 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/**
+ * One column of key-value shards.
+ *
+ * @param isOnly whether there is no other, so that a key alone names a tensor
+ */
+private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, isOnly: Boolean) {
+  private val encoder       = CellEncoder.of(plan)
+  private val suffix        = separator + plan.name
+  private var first: Sample = _
+  private var sameDtype     = true
+  private var sameShape     = true
+
+  def name: String = plan.name
+
+  def tensorName(key: String): String = if (isOnly) key else key + suffix
+
+  /** Appends a row's cell to the section of its dtype; the sample, the section, and where in it the bytes begin. */
+  def append(row: InternalRow, sectionOf: Dtype => Section): (Sample, Section, Long) = {
+    if (row.isNullAt(plan.ordinal))
+      throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
+    var section: Section = null
+    var begin            = 0L
+    val sample = encoder.encode(row, plan.ordinal,
+      dtype => { section = sectionOf(dtype); begin = section.payload.size; section.payload })
+    note(sample)
+    (sample, section, begin)
+  }
+
+  private def note(sample: Sample): Unit =
+    if (first == null) first = sample
+    else if (sample ne first) {
+      sameDtype &&= sample.dtype == first.dtype
+      sameShape &&= sample.shape == first.shape
+    }
+
+  def record: ColumnRecord = {
+    val known = Option(first)
+    ColumnRecord(
+      name,
+      known.filter(_ => sameDtype).map(_.dtype.name).orElse(plan.dtype.map(_.name)),
+      known.fold(plan.shape)(sample => if (sameShape) Some(sample.shape) else None)
+    )
+  }
+}

@@ -1,0 +1,124 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
+import io.github.semyonsinchenko.safetensors.format.{Dtype, HeaderWriter, TensorInfo}
+
+/** Names tensors by their rows' keys: each cell becomes a tensor of its own. */
+private[write] final class KeyValueShardWriter(
+    plan: WritePlan,
+    mode: WriteMode.KeyValue,
+    partition: Int,
+    newPayload: () => Payload,
+    open: String => ShardFile)
+    extends ShardWriter {
+  import KeyValueShardWriter._
+
+  private val keys =
+    new KeyReader(plan.schema.fieldIndex(mode.nameColumn), plan.schema(mode.nameColumn).dataType)
+  private val columns =
+    plan.columns.map(new KeyValueColumn(_, mode.separator, isOnly = plan.columns.size == 1))
+  private val sections = mutable.HashMap.empty[Dtype, Section]
+  private val owners   = mutable.HashMap.empty[String, Section]
+  private val inOrder  = mutable.ArrayBuffer.empty[ShardRecord]
+  private val names    = new ShardNames(partition)
+
+  private var rows        = 0L
+  private var written     = 0L
+  private var bytes       = 0L
+  private var headerBytes = 0L
+  private var lastRow     = 0L
+
+  override def write(row: InternalRow): Unit = {
+    if (rows > 0 && isFull) closeShard()
+    val before = bytes + headerBytes
+    val key    = located(mode.nameColumn)(keys.of(row))
+    var i      = 0
+    while (i < columns.length) {
+      located(columns(i).name)(add(columns(i), key, row))
+      i += 1
+    }
+    lastRow = bytes + headerBytes - before
+    rows += 1
+    written += 1
+  }
+
+  // Before the row that would cross the line: rows are mostly as large as the one before.
+  private def isFull: Boolean =
+    bytes + headerBytes + lastRow > plan.shardBytes || headerBytes > MaxHeaderBytes
+
+  private def located[A](column: String)(body: => A): A =
+    try body
+    catch {
+      case e: InvalidCellException =>
+        throw new InvalidRowException(
+          s"Column `$column`, row $written of partition $partition: ${e.getMessage}.")
+    }
+
+  private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
+    val name = column.tensorName(key)
+    owners.get(name).foreach(replace(name, _))
+    val (sample, section, begin) = column.append(row, sectionOf)
+    section.add(Entry(name, sample.shape, begin, section.payload.size))
+    owners.put(name, section)
+    bytes += section.payload.size - begin
+    headerBytes += entryBytes(name, sample.shape)
+  }
+
+  private def replace(name: String, section: Section): Unit = mode.duplicates match {
+    case Duplicates.Fail => throw new InvalidCellException(
+        s"the key `$name` a second time in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
+    case Duplicates.LastWin => section.remove(name)
+  }
+
+  private def sectionOf(dtype: Dtype): Section =
+    sections.getOrElseUpdate(dtype, new Section(dtype, newPayload()))
+
+  override def finish(): Unit = if (rows > 0) closeShard()
+
+  override def shards: Seq[ShardRecord] = inOrder.toSeq
+
+  override def schema: Seq[ColumnRecord] = columns.map(_.record)
+
+  override def close(): Unit = sections.values.foreach(_.payload.close())
+
+  private def closeShard(): Unit = {
+    val sorted =
+      sections.values.filterNot(_.isEmpty).toSeq.sortBy(section => (section.dtype, ""))(HeaderWriter.order)
+    val placed = sorted.foldLeft(Vector.empty[TensorInfo]) {
+      (before, section) => before ++ section.place(before.lastOption.fold(0L)(_.end))
+    }
+    val header = HeaderWriter.bytes(plan.metadata, placed)
+    val name   = names.next()
+    val file   = open(name)
+    try {
+      file.write(ByteBuffer.wrap(header))
+      sections.values.filter(_.isEmpty).foreach(_.drain(_ => ()))
+      sorted.foreach(_.drain(file.write))
+    } finally file.close()
+    inOrder += ShardRecord(name, owners.size.toLong / columns.size, file.length, header.length.toLong,
+      file.crc32c)
+    owners.clear()
+    rows = 0
+    bytes = 0
+    headerBytes = 0
+  }
+}
+
+private object KeyValueShardWriter {
+
+  // Hosted services read headers up to 25 MB.
+  private val MaxHeaderBytes = 24L * 1000 * 1000
+
+  // Quotes, field names, dtype and two offsets of up to 10 digits.
+  private val EntryOverhead = 75
+
+  private def entryBytes(name: String, shape: Seq[Int]): Long =
+    name.getBytes(UTF_8).length + EntryOverhead + shape.size * 5L
+}
