@@ -63,28 +63,39 @@ private[codec] object DoublesToF64 extends Encoder[Array[Double]] {
 
 /** BF16 is the upper half of a float, so this common case needs only a shift. */
 private[codec] final class FloatsToBF16(rounding: Rounding) extends Encoder[Array[Float]] {
-  private val nearest = if (rounding == Rounding.NearestEven) -1 else 0
+  import FloatsToBF16._
+
+  private val nearest = rounding == Rounding.NearestEven
 
   def dtype: Dtype = Dtype.BF16
 
   def encode(values: Array[Float], out: ByteBuffer): Unit = {
-    val at = out.position()
-    var i  = 0
+    val roundUp = if (nearest) -1 else 0
+    val special = if (nearest) RoundsToInfinity else Infinity
+    val at      = out.position()
+    var i       = 0
     while (i < values.length) {
-      val bits      = floatToRawIntBits(values(i))
-      val magnitude = bits & Int.MaxValue
-      if (magnitude > FloatInfinity) out.putShort(at + 2 * i, ((bits >>> 16) | QuietBit).toShort)
-      else {
-        val rounded = bits + (nearest & (0x7fff + ((bits >>> 16) & 1)))
-        if ((rounded & FloatInfinity) == FloatInfinity && magnitude != FloatInfinity)
-          throw new UnencodableValueException(values(i).toString, i, dtype)
-        out.putShort(at + 2 * i, (rounded >>> 16).toShort)
-      }
+      val bits = floatToRawIntBits(values(i))
+      val half =
+        if ((bits & Int.MaxValue) < special) (bits + (roundUp & (0x7fff + ((bits >>> 16) & 1)))) >>> 16
+        else notFinite(values, i)
+      out.putShort(at + 2 * i, half.toShort)
       i += 1
     }
     out.position(at + 2 * values.length): Unit
   }
 
-  private final val FloatInfinity = 0x7f800000
-  private final val QuietBit      = 0x40
+  /** Infinity or NaN as BF16; a finite number that would become infinite is refused. */
+  private def notFinite(values: Array[Float], index: Int): Int = {
+    val bits      = floatToRawIntBits(values(index))
+    val magnitude = bits & Int.MaxValue
+    if (magnitude < Infinity) throw new UnencodableValueException(values(index).toString, index, dtype)
+    if (magnitude == Infinity) bits >>> 16 else (bits >>> 16) | QuietBit
+  }
+}
+
+private object FloatsToBF16 {
+  final val Infinity         = 0x7f800000
+  final val RoundsToInfinity = 0x7f7f8000
+  final val QuietBit         = 0x40
 }
