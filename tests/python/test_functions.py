@@ -1,0 +1,67 @@
+"""The typed helpers build the SQL functions' calls from Python values and from columns."""
+
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, Row, SparkSession
+from pyspark.sql import functions as F
+
+import safetensors_spark as sts
+from safetensors_spark.functions import arr_to_st, st_to_array
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g")
+        yield sts.configure(builder.config("spark.ui.enabled", "false")).getOrCreate()
+
+
+def _value(spark: SparkSession, column: Column) -> Any:
+    """The column's value in a row with an array `a`, a shape `s` and a dtype `d`."""
+    frame = spark.createDataFrame([([1.5, 2.5], [2, 1], "F64")], "a array<double>, s array<int>, d string")
+    row = frame.select(column.alias("value")).first()
+    assert row is not None
+    return row["value"]
+
+
+def test_shape_and_dtype_from_python(spark: SparkSession) -> None:
+    assert _value(spark, arr_to_st("a", (1, 2), "F32")) == Row(
+        data=bytearray(struct.pack("<2f", 1.5, 2.5)), shape=[1, 2], dtype="F32"
+    )
+
+
+def test_shape_and_dtype_from_columns(spark: SparkSession) -> None:
+    assert _value(spark, arr_to_st(F.col("a"), F.col("s"), F.col("d"))) == Row(
+        data=bytearray(struct.pack("<2d", 1.5, 2.5)), shape=[2, 1], dtype="F64"
+    )
+
+
+def test_no_dimensions_make_a_scalar(spark: SparkSession) -> None:
+    assert _value(spark, arr_to_st(F.array(F.lit(7)), [], "U8")) == Row(data=bytearray([7]), shape=[], dtype="U8")
+
+
+def test_rounding_is_passed_on(spark: SparkSession) -> None:
+    tenth = F.array(F.lit(0.1))
+    assert _value(spark, arr_to_st(tenth, [1], "BF16")).data.hex() == "cc3d"
+    assert _value(spark, arr_to_st(tenth, [1], "BF16", "truncate")).data.hex() == "cc3d"
+    assert _value(spark, arr_to_st(tenth, [1], "BF16", rounding="nearest_even")).data.hex() == "cd3d"
+
+
+def test_decoding_gives_the_numbers_back(spark: SparkSession) -> None:
+    assert _value(spark, st_to_array(arr_to_st("a", [2], "F16"))) == [1.5, 2.5]
+
+
+def test_a_dtype_that_is_none_is_refused_before_anything_runs(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="F33"):
+        spark.range(1).select(arr_to_st(F.array(F.lit(1)), [1], "F33"))  # type: ignore[arg-type]
+
+
+def test_a_shape_that_does_not_fit_is_an_error_of_the_query(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"\[3\].*2|2.*\[3\]"):
+        _value(spark, arr_to_st("a", [3], "F32"))
