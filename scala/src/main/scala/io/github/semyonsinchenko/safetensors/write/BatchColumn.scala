@@ -9,7 +9,7 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
   private val encoder        = CellEncoder.of(plan)
   private var sample: Sample = _
-  private var varies         = false
+  private val summary        = new ColumnSummary(plan)
 
   private val toPayload: Dtype => Payload = _ => payload
 
@@ -27,7 +27,7 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
     if ((next ne sample) && next != sample) {
       if (rows > 0) throw new InvalidCellException(
         s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")
-      varies ||= sample != null
+      summary.note(next)
       sample = next
     }
   }
@@ -37,9 +37,5 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
 
   def discard(): Unit = payload.clear()
 
-  def record: ColumnRecord = {
-    val known = Option(sample).filterNot(_ => varies)
-    ColumnRecord(name, known.map(_.dtype).orElse(plan.dtype).map(_.name),
-      known.map(_.shape).orElse(plan.shape))
-  }
+  def record: ColumnRecord = summary.record
 }

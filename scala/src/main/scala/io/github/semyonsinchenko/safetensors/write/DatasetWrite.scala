@@ -32,7 +32,7 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
-    val written = messages.collect { case message: ShardsWritten => message }
+    val written = messages.toSeq.collect { case message: ShardsWritten => message }
     job.commit()
     val old  = Manifest.read(target.directory, conf)
     val kept = old.filter(_ => target.existing == Existing.Keep)
@@ -40,11 +40,18 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
       id.toString,
       plan.mode.name,
       plan.options,
-      SchemaRecord.merge(kept.map(_.schema).toSeq ++ written.map(_.schema)),
+      schemaOf(kept, written),
       kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards)
     )
     manifest.write(target.directory, conf)
     if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
+  }
+
+  /** Parts without rows know no samples, and do not count where others do. */
+  private def schemaOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
+    val all      = kept.map(old => ShardsWritten(old.shards, old.schema)).toSeq ++ written
+    val withRows = all.filter(_.shards.nonEmpty)
+    ColumnSummary.merge((if (withRows.isEmpty) all else withRows).map(_.schema))
   }
 
   override def abort(messages: Array[WriterCommitMessage]): Unit = {

@@ -11,11 +11,9 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
  * @param isOnly whether there is no other, so that a key alone names a tensor
  */
 private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, isOnly: Boolean) {
-  private val encoder       = CellEncoder.of(plan)
-  private val suffix        = separator + plan.name
-  private var first: Sample = _
-  private var sameDtype     = true
-  private var sameShape     = true
+  private val encoder = CellEncoder.of(plan)
+  private val suffix  = separator + plan.name
+  private val summary = new ColumnSummary(plan)
 
   def name: String = plan.name
 
@@ -29,23 +27,9 @@ private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, i
     var begin            = 0L
     val sample = encoder.encode(row, plan.ordinal,
       dtype => { section = sectionOf(dtype); begin = section.payload.size; section.payload })
-    note(sample)
+    summary.note(sample)
     (sample, section, begin)
   }
 
-  private def note(sample: Sample): Unit =
-    if (first == null) first = sample
-    else if (sample ne first) {
-      sameDtype &&= sample.dtype == first.dtype
-      sameShape &&= sample.shape == first.shape
-    }
-
-  def record: ColumnRecord = {
-    val known = Option(first)
-    ColumnRecord(
-      name,
-      known.filter(_ => sameDtype).map(_.dtype.name).orElse(plan.dtype.map(_.name)),
-      known.fold(plan.shape)(sample => if (sameShape) Some(sample.shape) else None)
-    )
-  }
+  def record: ColumnRecord = summary.record
 }
