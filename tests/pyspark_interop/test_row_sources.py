@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from safetensors.numpy import load_file
 
 from official import BITS, DTYPES, Tensor, load
 from spark_io import frame, read, tensors_frame, write
@@ -45,7 +46,8 @@ def test_tensors_that_were_read_can_be_written(spark: SparkSession, tmp_path: Pa
 
 
 def test_batch_larger_than_the_memory_that_holds_it(spark: SparkSession, path: Path) -> None:
-    df = spark.range(0, 100, 1, 1).selectExpr("array_repeat(cast(id as double), 100000) as x", "array(id) as id")
-    loaded = load(write(df, path, batch_size=100).shard)
-    np.testing.assert_array_equal(loaded["x"].array, np.repeat(np.arange(100.0), 100_000).reshape(100, 100_000))
-    assert loaded["id"].array.ravel().tolist() == list(range(100))
+    # 240 MB, where a task of two in a heap of 1 GiB keeps 128 MiB.
+    df = spark.range(0, 300, 1, 1).selectExpr("array_repeat(cast(id as double), 100000) as x", "array(id) as id")
+    loaded = load_file(write(df, path, batch_size=300).shard)
+    np.testing.assert_array_equal(loaded["x"], np.broadcast_to(np.arange(300.0)[:, None], (300, 100_000)))
+    assert loaded["id"].ravel().tolist() == list(range(300))

@@ -13,6 +13,11 @@ from spark_io import assert_says, error_of, files, frame, no_job, tensors_frame,
 # Schema, options, and what the message must say: what is wrong, and the way out.
 EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "neither naming strategy": ("x array<int>", {}, ["batch_size", "name_col"]),
+    "both naming strategies": (
+        "x array<int>, k string",
+        {"batch_size": 1, "name_col": "k"},
+        ["batch_size", "name_col"],
+    ),
     "batch size of zero": ("x array<int>", {"batch_size": 0}, ["batch_size", "0"]),
     "batch size that is no number": ("x array<int>", {"batch_size": "many"}, ["batch_size", "many"]),
     "array of strings": ("x array<string>", {"batch_size": 1}, ["`x`", "string", "columns"]),
