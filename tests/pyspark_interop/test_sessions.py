@@ -101,6 +101,7 @@ print(spark.sql("LIST JARS").collect() == before)
     assert _TOO_LATE not in done.stderr
 
 
+@pytest.mark.short
 def test_a_running_session_can_be_attached_again_configured_and_have_sessions_beside_it(run: Run) -> None:
     done = run("""
 spark = classic().getOrCreate()
@@ -188,6 +189,7 @@ def test_executors_in_processes_of_their_own(run: Run, session: str) -> None:
 
 
 # SPARK_TESTING gives the Connect server a free port, where 15002 is fixed otherwise.
+@pytest.mark.short
 def test_a_connect_server_with_the_jar(run: Run) -> None:
     done = run(
         """
