@@ -2,6 +2,8 @@ package io.github.semyonsinchenko.safetensors.write
 
 import java.util.UUID
 
+import scala.util.Using
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
@@ -11,7 +13,7 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, Manifest, ShardRecord}
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
@@ -34,18 +36,24 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
     val written = messages.toSeq.collect { case message: ShardsWritten => message }
     job.commit()
-    val old  = Manifest.read(target.directory, conf)
-    val kept = old.filter(_ => target.existing == Existing.Keep)
-    val manifest = Manifest(
-      id.toString,
-      plan.mode.name,
-      plan.options,
-      schemaOf(kept, written),
-      kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards)
-    )
-    manifest.write(target.directory, conf)
-    if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
+    Using.resource(CommitLock.acquire(target.directory, conf)) { lock =>
+      val old = Manifest.read(target.directory, conf)
+      // Another write may have come in between since the plan was made.
+      if (target.existing == Existing.Keep) old.foreach(Target.checkLike(_, plan, target.directory))
+      val manifest = manifestOf(old.filter(_ => target.existing == Existing.Keep), written)
+      lock.verify()
+      manifest.write(target.directory, conf)
+      if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
+    }
   }
+
+  private def manifestOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Manifest = Manifest(
+    id.toString,
+    plan.mode.name,
+    plan.options,
+    schemaOf(kept, written),
+    kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards)
+  )
 
   /** Parts without rows know no samples, and do not count where others do. */
   private def schemaOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
@@ -56,8 +64,10 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 
   override def abort(messages: Array[WriterCommitMessage]): Unit = {
     job.abort()
-    // With version 2 of Hadoop's algorithm, shards of committed tasks stand in the directory already.
-    delete(messages.toSeq.collect { case message: ShardsWritten => message.shards.map(_.file) }.flatten)
+    // Shards may stand in the directory already: with version 2 of Hadoop's algorithm, or if the manifest failed. But where
+    // the manifest arrived and only the answer was lost, they are the dataset.
+    if (!Manifest.read(target.directory, conf).exists(_.commitId == id.toString))
+      delete(messages.toSeq.collect { case message: ShardsWritten => message.shards.map(_.file) }.flatten)
   }
 
   /** Shards that no manifest names any more. What cannot be deleted is left, as no reader takes it for data. */

@@ -54,7 +54,8 @@ private[write] object Target {
     s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
       s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
 
-  private def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = {
+  /** @throws InvalidRequestException if this write cannot be appended to that dataset */
+  def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = {
     def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
       s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
     if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)

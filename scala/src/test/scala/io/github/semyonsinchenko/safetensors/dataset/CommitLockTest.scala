@@ -1,0 +1,69 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.io.IOException
+import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.attribute.FileTime
+import java.util.concurrent.atomic.AtomicInteger
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.github.semyonsinchenko.safetensors.TempDir
+
+class CommitLockTest extends AnyFunSuite {
+  private val conf = new Configuration
+
+  private def acquire(directory: LocalPath, patienceMillis: Long = 60000): CommitLock =
+    CommitLock.acquire(new Path(directory.toUri), conf, patienceMillis)
+
+  test("one holds it at a time, and it is gone afterwards") {
+    TempDir { directory =>
+      val inside = new AtomicInteger
+      val most   = new AtomicInteger
+      val threads = Seq.fill(8)(new Thread(() =>
+          for (_ <- 1 to 5) Using.resource(acquire(directory)) { _ =>
+            most.accumulateAndGet(inside.incrementAndGet(), math.max(_, _))
+            Thread.sleep(1)
+            inside.decrementAndGet()
+          }))
+      threads.foreach(_.start())
+      threads.foreach(_.join())
+      assert(most.get == 1 && inside.get == 0)
+      assert(TempDir.names(directory).isEmpty)
+    }
+  }
+
+  test("who waits too long is told what to do") {
+    TempDir { directory =>
+      Using.resource(acquire(directory)) { _ =>
+        val error = intercept[IOException](acquire(directory, patienceMillis = 300))
+        assert(
+          error.getMessage.startsWith("Another write holds ") && error.getMessage.contains("delete the file"))
+      }
+    }
+  }
+
+  test("the lock of a writer that died is taken away, and a writer that stood still does not go on") {
+    TempDir { directory =>
+      val dead = acquire(directory)
+      Files.setLastModifiedTime(directory.resolve("_commit.lock"),
+        FileTime.fromMillis(System.currentTimeMillis - 301000))
+      Using.resource(acquire(directory)) { alive =>
+        alive.verify()
+        assert(intercept[IOException](dead.verify()).getMessage.contains("was lost to another write"))
+        dead.close()
+        alive.verify()
+      }
+      assert(TempDir.names(directory).isEmpty)
+    }
+  }
+
+  test("a directory that is not there yet is made") {
+    TempDir { directory =>
+      Using.resource(acquire(directory.resolve("new")))(_.verify())
+    }
+  }
+}
