@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, Manifest}
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
@@ -34,7 +34,7 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
-    val written = messages.toSeq.collect { case message: ShardsWritten => message }
+    val written = ShardsWritten.of(messages)
     job.commit()
     Using.resource(CommitLock.acquire(target.directory, conf)) { lock =>
       val old = Manifest.read(target.directory, conf)
@@ -67,7 +67,7 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
     // Shards may stand in the directory already: with version 2 of Hadoop's algorithm, or if the manifest failed. But where
     // the manifest arrived and only the answer was lost, they are the dataset.
     if (!Manifest.read(target.directory, conf).exists(_.commitId == id.toString))
-      delete(messages.toSeq.collect { case message: ShardsWritten => message.shards.map(_.file) }.flatten)
+      delete(ShardsWritten.of(messages).flatMap(_.shards).map(_.file))
   }
 
   /** Shards that no manifest names any more. What cannot be deleted is left, as no reader takes it for data. */
@@ -83,10 +83,6 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 
   override def toString: String = s"safetensors ${target.directory}"
 }
-
-/** What a task wrote. */
-private[write] final case class ShardsWritten(shards: Seq[ShardRecord], schema: Seq[ColumnRecord])
-    extends WriterCommitMessage
 
 /** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
 private final class ShardWriterFactory(

@@ -30,7 +30,7 @@ private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: Com
   override def commit(): WriterCommitMessage = {
     shards.finish()
     task.commit()
-    ShardsWritten(shards.shards, shards.schema)
+    ShardsWritten(shards.shards, shards.schema).toMessage
   }
 
   override def abort(): Unit = task.abort()
