@@ -13,7 +13,7 @@ object Location {
       Option(options.get("paths")).toSeq.flatMap(json => mapper.readValue(json, classOf[Array[String]]))
     val paths = several ++ Option(options.get("path")).orElse(Option(options.get("location")))
     if (paths.isEmpty)
-      throw new InvalidRequestException("No path given: name a file or a directory, as in `.load(path)`.")
+      throw new InvalidRequestException("No path given: name one, as in `.load(path)` or `.save(path)`.")
     paths.map(new Path(_))
   }
 

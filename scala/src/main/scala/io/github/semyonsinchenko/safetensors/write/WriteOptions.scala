@@ -2,8 +2,8 @@ package io.github.semyonsinchenko.safetensors.write
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.core.JsonProcessingException
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.core.{JsonParser, JsonProcessingException}
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.codec.Rounding
@@ -133,7 +133,10 @@ object WriteOptions {
             "each becomes a tensor of its own. Drop one.")
     }
 
-  private val mapper = new ObjectMapper
+  // A slip in an option must not pass: neither text behind the JSON nor a name twice.
+  private val mapper = new ObjectMapper()
+    .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+    .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
 
   private def parseColumns(text: String): Either[String, Seq[String]] =
     if (text.startsWith("[")) json(text).filter(n => n.isArray && n.elements.asScala.forall(_.isTextual))

@@ -44,12 +44,13 @@ object WritePlan {
     val mode  = resolve(options.mode, schema)
     val names = columnNames(options, mode, schema)
     checkNames(names, mode)
-    checkNamed("shapes", options.shapes.keys, names)
-    options.dtypes match {
-      case Dtypes.ByColumn(dtypes) => checkNamed("dtype", dtypes.keys, names)
-      case Dtypes.Single(_)        =>
+    val shapes = byColumn(WriteOptions.Shapes, options.shapes, names)
+    val dtypes = options.dtypes match {
+      case Dtypes.ByColumn(dtypes) => byColumn(WriteOptions.TargetDtype, dtypes, names)
+      case Dtypes.Single(dtype)    => names.map(_ -> dtype).toMap
     }
-    val columns = names.map(plan(_, options, schema)).toVector
+    val columns =
+      names.map(name => plan(name, schema, dtypes.get(name), shapes.get(name), options.rounding)).toVector
     WritePlan(mode, schema, columns, options.shardBytes, options.metadata, options.asGiven)
   }
 
@@ -70,9 +71,12 @@ object WritePlan {
     })
 
   private def resolve(option: OptionSpec[_], name: String, schema: StructType): String =
-    schema.fieldNames.find(_ == name).orElse(schema.fieldNames.find(SQLConf.get.resolver(_, name))).getOrElse(
-      throw new InvalidRequestException(
+    find(name, schema.fieldNames.toSeq).getOrElse(throw new InvalidRequestException(
         s"Option `${option.name}` names `$name`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
+
+  /** The column of that name, by Spark's rule for case where no name is the same. */
+  private def find(name: String, columns: Seq[String]): Option[String] =
+    columns.find(_ == name).orElse(columns.find(SQLConf.get.resolver(_, name)))
 
   private def checkNames(names: Seq[String], mode: WriteMode): Unit = {
     if (names.isEmpty) throw new InvalidRequestException("There is no column to write.")
@@ -86,22 +90,27 @@ object WritePlan {
         s"Column `${Header.MetadataName}` would be a tensor that no reader finds: the format keeps that name. Rename it.")
   }
 
-  private def checkNamed(option: String, named: Iterable[String], columns: Seq[String]): Unit =
-    named.find(!columns.contains(_)).foreach { name =>
-      throw new InvalidRequestException(
-        s"Option `$option` names `$name`, but the columns to write are: ${columns.mkString(", ")}.")
+  /** An option's values by the columns' own names. */
+  private def byColumn[A](
+      option: OptionSpec[_],
+      values: Map[String, A],
+      columns: Seq[String]): Map[String, A] =
+    values.map { case (name, value) =>
+      find(name, columns).getOrElse(throw new InvalidRequestException(
+          s"Option `${option.name}` names `$name`, but the columns to write are: ${columns.mkString(", ")}.")) -> value
     }
 
-  private def plan(name: String, options: WriteOptions, schema: StructType): ColumnPlan = {
+  private def plan(
+      name: String,
+      schema: StructType,
+      asked: Option[Dtype],
+      shape: Option[Seq[Int]],
+      rounding: Rounding): ColumnPlan = {
     val ordinal = schema.fieldIndex(name)
     val cells = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
         s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected an array of numbers or a " +
           s"Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
-    val asked = options.dtypes match {
-      case Dtypes.Single(dtype)    => Some(dtype)
-      case Dtypes.ByColumn(dtypes) => dtypes.get(name)
-    }
-    ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), options.shapes.get(name), options.rounding)
+    ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), shape, rounding)
   }
 
   private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {

@@ -83,6 +83,15 @@ class WritePlanTest extends AnyFunSuite {
   refused("metadata that is no object of strings")("batch_size" -> "1", "metadata" -> """{"a":1}""")(
     "it must be a JSON object whose values are strings.")
 
+  test("dtype and shapes find their columns by Spark's rule for case") {
+    val label = planned("dtype" -> """{"LABEL":"U8"}""", "shapes" -> """{"Label":[]}""").columns(1)
+    assert(label.dtype.contains(Dtype.U8) && label.shape.contains(Nil))
+  }
+
+  refused("text behind JSON")("batch_size" -> "1", "shapes" -> """{"image":[1]} junk""")("Option `shapes` is")
+  refused("a name twice in JSON")("batch_size" -> "1", "dtype" -> """{"label":"U8","label":"I8"}""")(
+    "Option `dtype` is")
+
   test("refused: a column that is no tensor, with the option that leaves it out") {
     val error = intercept[InvalidRequestException](plan(new StructType().add("s", ArrayType(StringType)),
       "batch_size" -> "1"))
