@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.dataset
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArrayData}
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
@@ -27,6 +27,9 @@ sealed abstract class NumberType(val sparkType: NumericType, val dtype: Dtype) e
   }
 
   protected def convert(target: Dtype, rounding: Rounding): NumberType.Encode
+
+  /** A cell of one such number, as an array. */
+  def single(row: SpecializedGetters, ordinal: Int): ArrayData
 }
 
 object NumberType {
@@ -41,26 +44,38 @@ object NumberType {
   case object Byte extends NumberType(ByteType, Dtype.I8) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.bytes(target, rounding))(_.toByteArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getByte(ordinal)))
   }
   case object Short extends NumberType(ShortType, Dtype.I16) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.shorts(target, rounding))(_.toShortArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getShort(ordinal)))
   }
   case object Int extends NumberType(IntegerType, Dtype.I32) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.ints(target, rounding))(_.toIntArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getInt(ordinal)))
   }
   case object Long extends NumberType(LongType, Dtype.I64) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.longs(target, rounding))(_.toLongArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getLong(ordinal)))
   }
   case object Float extends NumberType(FloatType, Dtype.F32) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.floats(target, rounding))(_.toFloatArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getFloat(ordinal)))
   }
   case object Double extends NumberType(DoubleType, Dtype.F64) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoder.doubles(target, rounding))(_.toDoubleArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getDouble(ordinal)))
   }
 
   private val all: Seq[NumberType] = Seq(Byte, Short, Int, Long, Float, Double)

@@ -7,8 +7,13 @@ import io.github.semyonsinchenko.safetensors.codec.UnencodableValueException
 import io.github.semyonsinchenko.safetensors.dataset.NumberType
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
+/** The numbers of a cell as one array. */
+private[write] trait CellValues {
+  def apply(row: InternalRow, ordinal: Int): ArrayData
+}
+
 /**
- * Arrays of numbers.
+ * Cells that are one array of numbers, or as good as.
  *
  * @param shape of every sample; where there is none, a sample is a vector of the array's length
  */
@@ -16,39 +21,44 @@ private[write] final class ArrayEncoder(
     dtype: Dtype,
     elements: NumberType.Encode,
     shape: Option[Seq[Int]],
-    containsNull: Boolean)
+    containsNull: Boolean,
+    values: CellValues)
     extends CellEncoder {
 
-  private val elementSize = dtype.bits / 8
-  private var last        = Sample(dtype, shape.getOrElse(Seq(0)))
-  private var lastCount   = Sample.count(last.shape).getOrElse(-1L)
+  private var last      = Sample(dtype, shape.getOrElse(Seq(0)))
+  private var lastCount = Sample.count(last.shape).getOrElse(-1L)
 
   override def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
-    val array = row.getArray(ordinal)
+    val array = values(row, ordinal)
     val count = array.numElements()
     if (count != lastCount) change(count)
-    if (containsNull) checkNulls(array)
-    if (count > Int.MaxValue / elementSize)
-      throw new InvalidCellException(s"$count elements of $dtype are over 2 GiB")
-    try elements(array, payloadOf(dtype).room(count * elementSize))
-    catch { case e: UnencodableValueException => throw new InvalidCellException(e.getMessage) }
+    if (containsNull) ArrayEncoder.checkNulls(array)
+    ArrayEncoder.append(array, dtype, elements, payloadOf(dtype))
     last
   }
 
   private def change(count: Int): Unit = {
-    shape.foreach { fixed =>
-      throw new InvalidCellException(
-        s"$count elements, but `shapes` gives the column ${Sample.show(fixed)}, which takes ${Sample.count(
-            fixed).fold("more than 2^63")(_.toString)}")
-    }
+    shape.foreach(Sample.checkCount(count.toLong, _))
     last = Sample(dtype, Seq(count))
     lastCount = count.toLong
   }
+}
 
-  private def checkNulls(array: ArrayData): Unit = {
+private[write] object ArrayEncoder {
+
+  def checkNulls(array: ArrayData): Unit = {
     val index = NumberType.indexOfNull(array)
     if (index >= 0)
       throw new InvalidCellException(
         s"element $index is null, and tensors have no nulls. Fill it before the write")
+  }
+
+  def append(array: ArrayData, dtype: Dtype, elements: NumberType.Encode, payload: Payload): Unit = {
+    val size = array.numElements().toLong * dtype.bits / 8
+    if (size > Int.MaxValue)
+      throw new InvalidCellException(
+        s"${array.numElements()} elements of $dtype are over 2 GiB. Split the array")
+    try elements(array, payload.room(size.toInt))
+    catch { case e: UnencodableValueException => throw new InvalidCellException(e.getMessage) }
   }
 }

@@ -4,22 +4,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
-/** A sample's dtype and shape. */
-private[write] final case class Sample(dtype: Dtype, shape: Seq[Int]) {
-
-  override def toString: String = s"$dtype ${Sample.show(shape)}"
-}
-
-private[write] object Sample {
-
-  def show(shape: Seq[Int]): String = shape.mkString("[", ", ", "]")
-
-  /** Elements of a shape; none where they do not fit 64 bits. */
-  def count(shape: Seq[Int]): Option[Long] =
-    try Some(shape.foldLeft(1L)(Math.multiplyExact(_, _)))
-    catch { case _: ArithmeticException => None }
-}
-
 /** Turns the cells of one column into tensors' bytes; chosen once for the column. */
 private[write] trait CellEncoder {
 
@@ -39,8 +23,17 @@ private[write] object CellEncoder {
 
   def of(column: ColumnPlan): CellEncoder = column.cells match {
     case CellType.Tensor => new TensorEncoder(column.dtype, column.shape)
-    case CellType.Numbers(number, containsNull) =>
-      val dtype = column.dtype.getOrElse(number.dtype)
-      new ArrayEncoder(dtype, number.encoder(dtype, column.rounding), column.shape, containsNull)
+    case numbers: CellType.Numbers =>
+      val dtype    = column.dtype.getOrElse(numbers.number.dtype)
+      val elements = numbers.number.encoder(dtype, column.rounding)
+      def arrays(shape: Option[Seq[Int]], containsNull: Boolean)(values: CellValues) =
+        new ArrayEncoder(dtype, elements, shape, containsNull, values)
+      numbers match {
+        case CellType.Scalars(number) =>
+          arrays(column.shape.orElse(Some(Nil)), containsNull = false)(number.single(_, _))
+        case CellType.Arrays(_, containsNull) => arrays(column.shape, containsNull)(_.getArray(_))
+        case CellType.Vectors                 => arrays(column.shape, containsNull = false)(VectorValues)
+        case CellType.Nested(_, depth)        => new NestedEncoder(dtype, elements, column.shape, depth)
+      }
   }
 }

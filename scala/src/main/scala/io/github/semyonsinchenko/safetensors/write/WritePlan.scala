@@ -108,18 +108,18 @@ object WritePlan {
       rounding: Rounding): ColumnPlan = {
     val ordinal = schema.fieldIndex(name)
     val cells = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
-        s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected an array of numbers or a " +
-          s"Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
+        s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected numbers, arrays of " +
+          s"numbers, vectors of Spark ML, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
     ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), shape, rounding)
   }
 
   private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {
     case CellType.Tensor => asked
-    case CellType.Numbers(number, _) =>
-      val dtype = asked.getOrElse(number.dtype)
+    case numbers: CellType.Numbers =>
+      val dtype = asked.getOrElse(numbers.number.dtype)
       if (!Encoder.targets.contains(dtype)) throw new InvalidRequestException(
-        s"Column `$name` is an array of numbers, which cannot be written as $dtype, only as: " +
-          s"${Encoder.targets.mkString(", ")}. Give Tensor Structs that hold the bytes.")
+        s"Column `$name` holds numbers, which cannot be written as $dtype, only as: ${Encoder.targets.mkString(", ")}. " +
+          "Give Tensor Structs that hold the bytes.")
       Some(dtype)
   }
 }

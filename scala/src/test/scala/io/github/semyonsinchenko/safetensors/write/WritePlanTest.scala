@@ -68,7 +68,7 @@ class WritePlanTest extends AnyFunSuite {
   refused("an unknown dtype")("batch_size" -> "1", "dtype" -> "f32")(
     "Option `dtype` is `f32`: it must be one of BOOL, F4,")
   refused("a dtype that numbers cannot be written as")("batch_size" -> "1", "dtype" -> "F8_E4M3")(
-    "Column `image` is an array of numbers, which cannot be written as F8_E4M3")
+    "Column `image` holds numbers, which cannot be written as F8_E4M3")
   refused("a dtype for a column that is not written")("batch_size" -> "1", "dtype" -> """{"x":"F32"}""")(
     "Option `dtype` names `x`, but the columns to write are: image, label, emb.")
   refused("a shape for a column that is not written")("batch_size" -> "1", "columns" -> "emb",
