@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.File
+import java.io.{File, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
@@ -8,44 +8,53 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
-/** Small files that are replaced as a whole: a reader finds the old text or the new one, never a part or nothing. */
+/** Files that are replaced as a whole: a reader finds the old one or the new one, never a part or nothing. */
 object AtomicFile {
 
-  def write(path: Path, text: String, conf: Configuration): Unit = path.getFileSystem(conf) match {
-    case _: LocalFileSystem | _: RawLocalFileSystem => writeLocal(new File(path.toUri.getPath), text)
-    case fs if renames(fs)                          => writeAndRename(path, text, fs, conf)
-    case fs                                         => writeTo(path, text, fs)
+  def write(path: Path, text: String, conf: Configuration): Unit = {
+    val fs = path.getFileSystem(conf)
+    if (showsWhenClosed(fs)) writeTo(path, text, fs)
+    else {
+      val fresh = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}.tmp")
+      try {
+        writeTo(fresh, text, fs)
+        replace(fresh, path, conf)
+      } finally { fs.delete(fresh, false); () }
+    }
   }
 
-  private def writeLocal(file: File, text: String): Unit = {
-    val fresh = new File(file.getParentFile, hidden(file.getName)).toPath
-    Files.createDirectories(file.getParentFile.toPath)
-    try {
-      Files.write(fresh, text.getBytes(UTF_8))
-      Files.move(fresh, file.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-    } finally Files.deleteIfExists(fresh)
-    // Left by another writer that went through Hadoop's checksums, it would make the new text look damaged.
-    Files.deleteIfExists(new File(file.getParentFile, s".${file.getName}.crc").toPath)
-    ()
+  // Elsewhere a file can be seen while it is written, and is replaced by renaming. In object stores renaming is a copy.
+  private def showsWhenClosed(fs: FileSystem): Boolean = !isLocal(fs) && !renamesOver(fs)
+
+  /** Puts a file in the place of another, or where none is. In an object store there may be none for a moment. */
+  def replace(fresh: Path, place: Path, conf: Configuration): Unit = place.getFileSystem(conf) match {
+    case fs if isLocal(fs) => moveLocal(fresh, place)
+    case fs if renamesOver(fs) =>
+      FileContext.getFileContext(place.toUri, conf).rename(fresh, place, Options.Rename.OVERWRITE)
+    case fs =>
+      fs.delete(place, false)
+      if (!fs.rename(fresh, place)) throw new IOException(s"$fresh could not be renamed to $place.")
   }
 
-  // HDFS shows a file while it is written, and replaces one by renaming. In object stores a file appears when its stream is
-  // closed, and renaming is a copy.
-  private def renames(fs: FileSystem): Boolean = Set("hdfs", "viewfs", "webhdfs", "swebhdfs")(fs.getScheme)
+  private def isLocal(fs: FileSystem): Boolean =
+    fs.isInstanceOf[LocalFileSystem] || fs.isInstanceOf[RawLocalFileSystem]
 
-  private def writeAndRename(path: Path, text: String, fs: FileSystem, conf: Configuration): Unit = {
-    val fresh = new Path(path.getParent, hidden(path.getName))
-    try {
-      writeTo(fresh, text, fs)
-      FileContext.getFileContext(path.toUri, conf).rename(fresh, path, Options.Rename.OVERWRITE)
-    } finally { fs.delete(fresh, false); () }
+  private def renamesOver(fs: FileSystem): Boolean =
+    Set("hdfs", "viewfs", "webhdfs", "swebhdfs")(fs.getScheme)
+
+  private def moveLocal(fresh: Path, place: Path): Unit = {
+    Files.move(local(fresh), local(place), StandardCopyOption.ATOMIC_MOVE,
+      StandardCopyOption.REPLACE_EXISTING)
+    // The sums that Hadoop keeps beside a local file do not move with it, and old ones would make it look damaged.
+    Seq(fresh, place).foreach(path =>
+      Files.deleteIfExists(local(new Path(path.getParent, s".${path.getName}.crc"))))
   }
+
+  private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 
   private def writeTo(path: Path, text: String, fs: FileSystem): Unit = {
     val out = fs.create(path, true)
     try out.write(text.getBytes(UTF_8))
     finally out.close()
   }
-
-  private def hidden(name: String): String = s".$name.${UUID.randomUUID()}.tmp"
 }

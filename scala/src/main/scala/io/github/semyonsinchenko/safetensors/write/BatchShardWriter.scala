@@ -1,10 +1,8 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import scala.collection.mutable
-
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
 
 /** Stacks rows: each column becomes one tensor of a shard, with the rows as its first dimension. */
@@ -13,12 +11,10 @@ private[write] final class BatchShardWriter(
     mode: WriteMode.Batch,
     partition: Int,
     newPayload: () => Payload,
-    open: String => ShardFile)
+    shards: Shards)
     extends ShardWriter {
 
   private val columns = plan.columns.map(new BatchColumn(_, newPayload()))
-  private val inOrder = mutable.ArrayBuffer.empty[ShardRecord]
-  private val names   = new ShardNames(partition)
   private var rows    = 0
   private var written = 0L
 
@@ -44,22 +40,13 @@ private[write] final class BatchShardWriter(
     case Tail.Pad   => columns.foreach(_.pad(rows, mode.rows)); closeShard(mode.rows)
   }
 
-  override def shards: Seq[ShardRecord] = inOrder.toSeq
-
   override def schema: Seq[ColumnRecord] = columns.map(_.record)
 
   override def close(): Unit = columns.foreach(_.payload.close())
 
   private def closeShard(leading: Int): Unit = {
     val sorted = columns.sortBy(c => (c.dtype, c.name))(HeaderWriter.order)
-    val header = HeaderWriter.bytes(plan.metadata, place(sorted, leading))
-    val name   = names.next()
-    val file   = open(name)
-    try {
-      file.write(java.nio.ByteBuffer.wrap(header))
-      sorted.foreach(_.payload.drain(file.write))
-    } finally file.close()
-    inOrder += ShardRecord(name, rows, file.length, header.length, file.crc32c)
+    shards.write(place(sorted, leading), rows.toLong)(out => sorted.foreach(_.payload.drain(out)))
     rows = 0
   }
 

@@ -19,14 +19,16 @@ import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, 
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
     extends BatchWrite {
 
-  private val id  = UUID.randomUUID()
-  private val job = new CommitJob(target.directory, id, conf)
-  private val log = LoggerFactory.getLogger(getClass)
+  private val id    = UUID.randomUUID()
+  private val job   = new CommitJob(target.directory, id, conf)
+  private val index = new IndexCommit(target, plan.mode, id, conf)
+  private val log   = LoggerFactory.getLogger(getClass)
 
   override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = {
     job.setUp()
     val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
-    new ShardWriterFactory(plan, target.directory.toString, id, shared)
+    new ShardWriterFactory(plan, target.directory.toString, id,
+      Option.when(target.indexed)(index.runs.toString), shared)
   }
 
   // A task asks Spark's coordinator itself, in `SparkHadoopMapRedUtil`: the coordinator of DSv2 counts the loser of a
@@ -35,14 +37,18 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
     val written = ShardsWritten.of(messages)
-    job.commit()
     Using.resource(CommitLock.acquire(target.directory, conf)) { lock =>
       val old = Manifest.read(target.directory, conf)
       // Another write may have come in between since the plan was made.
       if (target.existing == Existing.Keep) old.foreach(Target.checkLike(_, plan, target.directory))
-      val manifest = manifestOf(old.filter(_ => target.existing == Existing.Keep), written)
+      val kept = old.filter(_ => target.existing == Existing.Keep)
+      index.prepare(kept, written.flatMap(_.indexRuns))
+      job.commit()
       lock.verify()
-      manifest.write(target.directory, conf)
+      index.publish()
+      manifestOf(kept, written).write(target.directory, conf)
+      index.retire()
+      index.cleanUp()
       if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
     }
   }
@@ -57,13 +63,14 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 
   /** Parts without rows know no samples, and do not count where others do. */
   private def schemaOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
-    val all      = kept.map(old => ShardsWritten(old.shards, old.schema)).toSeq ++ written
+    val all      = kept.map(old => ShardsWritten(old.shards, old.schema, Nil)).toSeq ++ written
     val withRows = all.filter(_.shards.nonEmpty)
     ColumnSummary.merge((if (withRows.isEmpty) all else withRows).map(_.schema))
   }
 
   override def abort(messages: Array[WriterCommitMessage]): Unit = {
     job.abort()
+    index.cleanUp()
     // Shards may stand in the directory already: with version 2 of Hadoop's algorithm, or if the manifest failed. But where
     // the manifest arrived and only the answer was lost, they are the dataset.
     if (!Manifest.read(target.directory, conf).exists(_.commitId == id.toString))
@@ -89,11 +96,13 @@ private final class ShardWriterFactory(
     plan: WritePlan,
     directory: String,
     id: UUID,
+    indexRuns: Option[String],
     conf: Broadcast[SerializableConfiguration])
     extends DataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long): DataWriter[InternalRow] = {
-    val task = new CommitJob(new Path(directory), id, conf.value.value).task(partitionId, taskId)
-    new TaskWriter(plan, partitionId, task)
+    val hadoop = conf.value.value
+    val task   = new CommitJob(new Path(directory), id, hadoop).task(partitionId, taskId)
+    new TaskWriter(plan, partitionId, task, indexRuns.map(runs => new IndexRuns(new Path(runs), hadoop)))
   }
 }

@@ -1,13 +1,12 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.{Dtype, HeaderWriter, TensorInfo}
 
 /** Names tensors by their rows' keys: each cell becomes a tensor of its own. */
@@ -16,7 +15,7 @@ private[write] final class KeyValueShardWriter(
     mode: WriteMode.KeyValue,
     partition: Int,
     newPayload: () => Payload,
-    open: String => ShardFile)
+    shards: Shards)
     extends ShardWriter {
   import KeyValueShardWriter._
 
@@ -26,8 +25,6 @@ private[write] final class KeyValueShardWriter(
     plan.columns.map(new KeyValueColumn(_, mode.separator, isOnly = plan.columns.size == 1))
   private val sections = mutable.HashMap.empty[Dtype, Section]
   private val owners   = mutable.HashMap.empty[String, Section]
-  private val inOrder  = mutable.ArrayBuffer.empty[ShardRecord]
-  private val names    = new ShardNames(partition)
 
   private var rows        = 0L
   private var written     = 0L
@@ -82,8 +79,6 @@ private[write] final class KeyValueShardWriter(
 
   override def finish(): Unit = if (rows > 0) closeShard()
 
-  override def shards: Seq[ShardRecord] = inOrder.toSeq
-
   override def schema: Seq[ColumnRecord] = columns.map(_.record)
 
   override def close(): Unit = sections.values.foreach(_.payload.close())
@@ -94,16 +89,10 @@ private[write] final class KeyValueShardWriter(
     val placed = sorted.foldLeft(Vector.empty[TensorInfo]) {
       (before, section) => before ++ section.place(before.lastOption.fold(0L)(_.end))
     }
-    val header = HeaderWriter.bytes(plan.metadata, placed)
-    val name   = names.next()
-    val file   = open(name)
-    try {
-      file.write(ByteBuffer.wrap(header))
+    shards.write(placed, owners.size.toLong / columns.size) { out =>
       sections.values.filter(_.isEmpty).foreach(_.drain(_ => ()))
-      sorted.foreach(_.drain(file.write))
-    } finally file.close()
-    inOrder += ShardRecord(name, owners.size.toLong / columns.size, file.length, header.length.toLong,
-      file.crc32c)
+      sorted.foreach(_.drain(out))
+    }
     owners.clear()
     rows = 0
     bytes = 0

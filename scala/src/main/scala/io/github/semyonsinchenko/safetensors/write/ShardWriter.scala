@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.spark.sql.catalyst.InternalRow
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 
 /** Turns the rows of a task into shards. */
 private[write] trait ShardWriter extends AutoCloseable {
@@ -12,9 +12,6 @@ private[write] trait ShardWriter extends AutoCloseable {
 
   /** Writes what is not written yet. */
   def finish(): Unit
-
-  /** The shards that are written, in the order of their rows. */
-  def shards: Seq[ShardRecord]
 
   /** What the columns turned out to be. */
   def schema: Seq[ColumnRecord]

@@ -9,7 +9,10 @@ import org.apache.spark.sql.execution.datasources.{ExecutedWriteSummary, WriteTa
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, ShardRecord}
 
 /** What a task wrote. */
-private[write] final case class ShardsWritten(shards: Seq[ShardRecord], schema: Seq[ColumnRecord]) {
+private[write] final case class ShardsWritten(
+    shards: Seq[ShardRecord],
+    schema: Seq[ColumnRecord],
+    indexRuns: Seq[String]) {
 
   /**
    * How it travels to the driver: as bytes in a class of Spark's. Spark reads the results of tasks with a class loader

@@ -5,7 +5,7 @@ import java.io.FileNotFoundException
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Manifest, TensorIndex}
 
 /** What becomes of the dataset that is there. */
 private[write] sealed trait Existing extends Product with Serializable
@@ -19,8 +19,12 @@ private[write] object Existing {
   case object Replace extends Existing
 }
 
-/** The directory that is written to, after its checks. */
-private[write] final case class Target(directory: Path, existing: Existing)
+/**
+ * The directory that is written to, after its checks.
+ *
+ * @param indexed whether it has an index after the write
+ */
+private[write] final case class Target(directory: Path, existing: Existing, indexed: Boolean)
 
 private[write] object Target {
 
@@ -28,11 +32,14 @@ private[write] object Target {
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
     val present = list(directory, conf)
     Manifest.read(directory, conf) match {
-      case Some(old) if existing == Existing.Keep => checkLike(old, plan, directory)
-      case Some(_)                                =>
-      case None                                   => present.find(isData).foreach(refuse(directory, _))
+      case Some(old) if existing == Existing.Keep =>
+        checkLike(old, plan, directory)
+        Target(directory, existing, keepsIndex(old, plan, directory, conf))
+      case Some(_) => Target(directory, existing, plan.generateIndex)
+      case None =>
+        present.find(isData).foreach(refuse(directory, _))
+        Target(directory, existing, plan.generateIndex)
     }
-    Target(directory, existing)
   }
 
   private def list(directory: Path, conf: Configuration): Seq[FileStatus] = {
@@ -53,6 +60,14 @@ private[write] object Target {
   private def refuse(directory: Path, status: FileStatus): Nothing = throw new InvalidRequestException(
     s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
       s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
+
+  private def keepsIndex(old: Manifest, plan: WritePlan, directory: Path, conf: Configuration): Boolean = {
+    val hasIndex = TensorIndex.commitId(directory, conf).contains(old.commitId)
+    if (plan.generateIndex && !hasIndex && old.shards.nonEmpty) throw new InvalidRequestException(
+      s"$directory has shards without an index, and an append with `generate_index` would index its own alone. Append " +
+        "without it, or overwrite the dataset with it.")
+    hasIndex || plan.generateIndex
+  }
 
   /** @throws InvalidRequestException if this write cannot be appended to that dataset */
   def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = {

@@ -5,16 +5,25 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
-/** One task attempt: its rows go to shards in a place of its own, which become the job's when it commits. */
-private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: CommitTask)
+/**
+ * One task attempt: its rows go to shards in a place of its own, which become the job's when it commits.
+ *
+ * @param index where its shards' index entries go, if there is an index
+ */
+private[write] final class TaskWriter(
+    plan: WritePlan,
+    partition: Int,
+    task: CommitTask,
+    index: Option[IndexRuns])
     extends DataWriter[InternalRow] {
   task.setUp()
 
-  private val pages = Pages.forTask(plan.columns.size, cores)
-  private val shards: ShardWriter = plan.mode match {
-    case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), open)
+  private val pages  = Pages.forTask(plan.columns.size, cores)
+  private val shards = new Shards(plan.metadata, new ShardNames(partition), open, index)
+  private val writer = plan.mode match {
+    case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), shards)
     case keyed: WriteMode.KeyValue =>
-      new KeyValueShardWriter(plan, keyed, partition, () => newPayload(), open)
+      new KeyValueShardWriter(plan, keyed, partition, () => newPayload(), shards)
   }
 
   /** How many tasks this JVM may run at once. */
@@ -25,15 +34,15 @@ private[write] final class TaskWriter(plan: WritePlan, partition: Int, task: Com
 
   private def open(name: String): ShardFile = ShardFile.create(new Path(task.workPath, name), task.conf)
 
-  override def write(row: InternalRow): Unit = shards.write(row)
+  override def write(row: InternalRow): Unit = writer.write(row)
 
   override def commit(): WriterCommitMessage = {
-    shards.finish()
+    writer.finish()
     task.commit()
-    ShardsWritten(shards.shards, shards.schema).toMessage
+    ShardsWritten(shards.records, writer.schema, shards.indexRuns).toMessage
   }
 
   override def abort(): Unit = task.abort()
 
-  override def close(): Unit = shards.close()
+  override def close(): Unit = writer.close()
 }

@@ -24,6 +24,7 @@ final case class WriteOptions(
     dtypes: Dtypes,
     rounding: Rounding,
     shardBytes: Long,
+    generateIndex: Boolean,
     metadata: Map[String, String],
     asGiven: Map[String, String])
 
@@ -71,6 +72,13 @@ object WriteOptions {
     _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
       "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
 
+  val GenerateIndex: OptionSpec[Boolean] = OptionSpec(
+    "generate_index",
+    Some("false"),
+    "Write `_tensor_index.parquet`, which tells for each tensor its shard, shape, dtype and place. With `name_col`, a key in " +
+      "two shards is an error then. An index that is there is kept up by appends."
+  )(OptionSpec.flag)
+
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
     "The columns to write, separated by commas or as a JSON array. All of them by default, but for `name_col`.")(
     parseColumns)
@@ -103,6 +111,7 @@ object WriteOptions {
     Separator,
     DuplicatesStrategy,
     TargetShardSize,
+    GenerateIndex,
     Columns,
     Shapes,
     TargetDtype,
@@ -116,6 +125,7 @@ object WriteOptions {
     TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
     RoundingMode.get(options).get,
     TargetShardSize.get(options).get * 1000000L,
+    GenerateIndex.get(options).get,
     Metadata.get(options).get,
     all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap
   )

@@ -34,6 +34,7 @@ final case class WritePlan(
     schema: StructType,
     columns: Vector[ColumnPlan],
     shardBytes: Long,
+    generateIndex: Boolean,
     metadata: Map[String, String],
     options: Map[String, String])
 
@@ -51,7 +52,8 @@ object WritePlan {
     }
     val columns =
       names.map(name => plan(name, schema, dtypes.get(name), shapes.get(name), options.rounding)).toVector
-    WritePlan(mode, schema, columns, options.shardBytes, options.metadata, options.asGiven)
+    WritePlan(mode, schema, columns, options.shardBytes, options.generateIndex, options.metadata,
+      options.asGiven)
   }
 
   private def resolve(mode: WriteMode, schema: StructType): WriteMode = mode match {

@@ -1,0 +1,98 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.io.FileNotFoundException
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.parquet.example.data.Group
+import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader, ParquetWriter}
+import org.apache.parquet.hadoop.example.GroupReadSupport
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.apache.parquet.hadoop.util.{HadoopInputFile, HadoopOutputFile}
+
+/**
+ * Where a tensor lies.
+ *
+ * @param key   its name in the shard
+ * @param file  the shard
+ * @param start its first byte in the file
+ * @param end   the byte behind its last
+ */
+final case class IndexEntry(key: String, file: String, shape: Seq[Int], dtype: String, start: Long, end: Long)
+
+/**
+ * `_tensor_index.parquet`: every tensor of a dataset, sorted by key as UTF-8 bytes. Its footer names the commit that it was
+ * made in; where the manifest's is another, it is out of date and counts for nothing.
+ */
+object TensorIndex {
+
+  val FileName = "_tensor_index.parquet"
+
+  private val CommitKey = "safetensors.commit_id"
+
+  // A look-up reads the footer, a page of the column index, and one page of each column: small ones keep it to kilobytes.
+  private val PageBytes     = 16 << 10
+  private val PageRows      = 1000
+  private val RowGroupBytes = 16L << 20
+
+  /** Writes entries, which come in order, to a new file. */
+  def write(path: Path, commitId: String, entries: Iterator[IndexEntry], conf: Configuration): Unit =
+    Using.resource(new Writer(path, conf)
+        .withConf(conf)
+        .withCompressionCodec(CompressionCodecName.ZSTD)
+        .withRowGroupSize(RowGroupBytes)
+        .withPageSize(PageBytes)
+        .withPageRowCountLimit(PageRows)
+        .withDictionaryEncoding("tensor_key", false)
+        .withBloomFilterEnabled("tensor_key", true)
+        .withAdaptiveBloomFilterEnabled(true)
+        .withExtraMetaData(Map(CommitKey -> commitId).asJava)
+        .build())(writer => entries.foreach(writer.write))
+
+  private final class Writer(path: Path, conf: Configuration)
+      extends ParquetWriter.Builder[IndexEntry, Writer](HadoopOutputFile.fromPath(path, conf)) {
+    override protected def self(): Writer                                     = this
+    override protected def getWriteSupport(conf: Configuration): IndexSupport = new IndexSupport
+  }
+
+  /** The commit that the directory's index was made in; none where there is no index. */
+  def commitId(directory: Path, conf: Configuration): Option[String] =
+    try {
+      val file = HadoopInputFile.fromPath(new Path(directory, FileName), conf)
+      Using.resource(ParquetFileReader.open(file))(reader =>
+        Option(reader.getFooter.getFileMetaData.getKeyValueMetaData.get(CommitKey)))
+    } catch { case _: FileNotFoundException => None }
+
+  /** All entries of the directory's index, in order; close it when done. */
+  def read(directory: Path, conf: Configuration): CloseableEntries = {
+    val reader =
+      ParquetReader.builder(new GroupReadSupport, new Path(directory, FileName)).withConf(conf).build()
+    new CloseableEntries(
+      Iterator.continually(reader.read()).takeWhile(_ != null).map(entry), () => reader.close())
+  }
+
+  private def entry(group: Group): IndexEntry = {
+    val shape = group.getGroup("shape", 0)
+    val dims  = (0 until shape.getFieldRepetitionCount(0)).map(i => shape.getGroup(0, i).getInteger(0, 0))
+    IndexEntry(
+      group.getString("tensor_key", 0),
+      group.getString("file_name", 0),
+      dims,
+      group.getString("dtype", 0),
+      group.getLong("data_start", 0),
+      group.getLong("data_end", 0)
+    )
+  }
+}
+
+/** Entries that come from an open file. */
+final class CloseableEntries(entries: Iterator[IndexEntry], whenClosed: () => Unit)
+    extends Iterator[IndexEntry]
+    with AutoCloseable {
+  override def hasNext: Boolean   = entries.hasNext
+  override def next(): IndexEntry = entries.next()
+  override def close(): Unit      = whenClosed()
+}

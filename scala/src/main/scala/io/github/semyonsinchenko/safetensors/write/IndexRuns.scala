@@ -1,0 +1,93 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util
+import java.util.UUID
+
+import scala.collection.mutable
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.github.semyonsinchenko.safetensors.dataset.{CloseableEntries, IndexEntry}
+import io.github.semyonsinchenko.safetensors.format.TensorInfo
+
+/**
+ * The index entries of a task's shards, as sorted runs: a file for each shard, in a directory of the job's. The driver merges
+ * them as streams, so that no one holds all keys.
+ */
+private[write] final class IndexRuns(directory: Path, conf: Configuration) {
+  private val written = mutable.ArrayBuffer.empty[String]
+
+  def files: Seq[String] = written.toSeq
+
+  /** The tensors of a shard whose byte buffer begins at `dataStart`. */
+  def add(shard: String, tensors: Seq[TensorInfo], dataStart: Long): Unit = {
+    val sorted = tensors.sortWith((a, b) => IndexRuns.before(a.name, b.name))
+    val entries = sorted.iterator.map(tensor =>
+      IndexEntry(tensor.name, shard, tensor.shape.map(_.toInt), tensor.dtype.name, dataStart + tensor.begin,
+        dataStart + tensor.end))
+    written += IndexRuns.write(directory, entries, conf)
+  }
+}
+
+private[write] object IndexRuns {
+
+  /** By UTF-8 bytes, as Parquet orders strings; the order of UTF-16 differs beyond the basic plane. */
+  def before(left: String, right: String): Boolean = compare(left, right) < 0
+
+  def compare(left: String, right: String): Int =
+    util.Arrays.compareUnsigned(left.getBytes(UTF_8), right.getBytes(UTF_8))
+
+  /** A new run with these entries, which come in order; its name. */
+  def write(directory: Path, entries: Iterator[IndexEntry], conf: Configuration): String = {
+    val name = s"${UUID.randomUUID()}.run"
+    val path = new Path(directory, name)
+    Using.resource(new DataOutputStream(new BufferedOutputStream(path.getFileSystem(conf).create(path, false),
+          1 << 16))) { out =>
+      entries.foreach { entry => out.writeBoolean(true); writeEntry(entry, out) }
+      out.writeBoolean(false)
+    }
+    name
+  }
+
+  private def writeEntry(entry: IndexEntry, out: DataOutputStream): Unit = {
+    writeText(entry.key, out)
+    writeText(entry.file, out)
+    out.writeInt(entry.shape.size)
+    entry.shape.foreach(out.writeInt)
+    writeText(entry.dtype, out)
+    out.writeLong(entry.start)
+    out.writeLong(entry.end)
+  }
+
+  // `writeUTF` ends at 64 KB.
+  private def writeText(text: String, out: DataOutputStream): Unit = {
+    val bytes = text.getBytes(UTF_8)
+    out.writeInt(bytes.length)
+    out.write(bytes)
+  }
+
+  def read(directory: Path, name: String, conf: Configuration): CloseableEntries = {
+    val path = new Path(directory, name)
+    val in   = new DataInputStream(new BufferedInputStream(path.getFileSystem(conf).open(path), 1 << 16))
+    new CloseableEntries(Iterator.continually(in.readBoolean()).takeWhile(identity).map(_ => readEntry(in)),
+      () => in.close())
+  }
+
+  private def readEntry(in: DataInputStream): IndexEntry = IndexEntry(
+    readText(in),
+    readText(in),
+    Vector.fill(in.readInt())(in.readInt()),
+    readText(in),
+    in.readLong(),
+    in.readLong())
+
+  private def readText(in: DataInputStream): String = {
+    val bytes = new Array[Byte](in.readInt())
+    in.readFully(bytes)
+    new String(bytes, UTF_8)
+  }
+}
