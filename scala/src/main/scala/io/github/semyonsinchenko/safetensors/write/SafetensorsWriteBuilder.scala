@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.connector.metric.CustomMetric
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -36,4 +37,6 @@ private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Conf
   override def description(): String = s"safetensors ${target.directory}"
 
   override def toBatch: BatchWrite = new DatasetWrite(plan, target, conf)
+
+  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.all
 }

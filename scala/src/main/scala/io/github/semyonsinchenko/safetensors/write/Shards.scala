@@ -12,7 +12,8 @@ private[write] final class Shards(
     metadata: Map[String, String],
     names: ShardNames,
     open: String => ShardFile,
-    index: Option[IndexRuns]) {
+    index: Option[IndexRuns],
+    metrics: TaskMetrics) {
 
   private val written = mutable.ArrayBuffer.empty[ShardRecord]
 
@@ -26,15 +27,17 @@ private[write] final class Shards(
    * @param tensors in the order of their bytes
    * @param drain   hands their bytes over, in that order
    */
-  def write(tensors: Seq[TensorInfo], samples: Long)(drain: (ByteBuffer => Unit) => Unit): Unit = {
-    val header = HeaderWriter.bytes(metadata, tensors)
-    val name   = names.next()
-    val file   = open(name)
-    try {
-      file.write(ByteBuffer.wrap(header))
-      drain(file.write)
-    } finally file.close()
-    index.foreach(_.add(name, tensors, header.length.toLong))
-    written += ShardRecord(name, samples, file.length, header.length.toLong, file.crc32c)
-  }
+  def write(tensors: Seq[TensorInfo], samples: Long)(drain: (ByteBuffer => Unit) => Unit): Unit =
+    metrics.shard {
+      val header = HeaderWriter.bytes(metadata, tensors)
+      val name   = names.next()
+      val file   = open(name)
+      try {
+        file.write(ByteBuffer.wrap(header))
+        drain(file.write)
+      } finally file.close()
+      index.foreach(_.add(name, tensors, header.length.toLong))
+      written += ShardRecord(name, samples, file.length, header.length.toLong, file.crc32c)
+      file.length
+    }
 }

@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.write
 import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
 /**
@@ -18,8 +19,9 @@ private[write] final class TaskWriter(
     extends DataWriter[InternalRow] {
   task.setUp()
 
-  private val pages  = Pages.forTask(plan.columns.size, cores)
-  private val shards = new Shards(plan.metadata, new ShardNames(partition), open, index)
+  private val metrics = new TaskMetrics
+  private val pages   = Pages.forTask(plan.columns.size, cores)
+  private val shards  = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
   private val writer = plan.mode match {
     case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), shards)
     case keyed: WriteMode.KeyValue =>
@@ -34,7 +36,9 @@ private[write] final class TaskWriter(
 
   private def open(name: String): ShardFile = ShardFile.create(new Path(task.workPath, name), task.conf)
 
-  override def write(row: InternalRow): Unit = writer.write(row)
+  override def write(row: InternalRow): Unit = metrics.row(writer.write(row))
+
+  override def currentMetricsValues(): Array[CustomTaskMetric] = metrics.values
 
   override def commit(): WriterCommitMessage = {
     writer.finish()
