@@ -38,7 +38,7 @@ abstract class MillisMetric extends CustomMetric {
   override def aggregateTaskMetrics(nanos: Array[Long]): String = (nanos.sum / 1000000).toString
 }
 
-/** One task's counts so far. */
+/** One task's counts so far, for the metrics of [[WriteMetrics.all]] in that order. */
 private[write] final class TaskMetrics {
   var rows          = 0L
   var bytes         = 0L
@@ -46,13 +46,10 @@ private[write] final class TaskMetrics {
   var encodingNanos = 0L
   var writingNanos  = 0L
 
-  def values: Array[CustomTaskMetric] = Array(
-    TaskMetric("rowsWritten", rows),
-    TaskMetric("bytesWritten", bytes),
-    TaskMetric("shardsWritten", shards),
-    TaskMetric("encodingTime", encodingNanos),
-    TaskMetric("writingTime", writingNanos)
-  )
+  def values: Array[CustomTaskMetric] =
+    WriteMetrics.all.zip(Seq(rows, bytes, shards, encodingNanos, writingNanos)).map { case (metric, value) =>
+      TaskMetric(metric.name, value)
+    }
 
   /** Counts a row, and of one in sixteen the time that `body` takes besides writing: a clock for each would cost more. */
   def row(body: => Unit): Unit = {
