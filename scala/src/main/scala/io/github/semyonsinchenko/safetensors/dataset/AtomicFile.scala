@@ -40,7 +40,7 @@ object AtomicFile {
     fs.isInstanceOf[LocalFileSystem] || fs.isInstanceOf[RawLocalFileSystem]
 
   private def renamesOver(fs: FileSystem): Boolean =
-    Set("hdfs", "viewfs", "webhdfs", "swebhdfs")(fs.getScheme)
+    Set("hdfs", "viewfs", "webhdfs", "swebhdfs")(fs.getUri.getScheme)
 
   private def moveLocal(fresh: Path, place: Path): Unit = {
     Files.move(local(fresh), local(place), StandardCopyOption.ATOMIC_MOVE,
@@ -55,6 +55,12 @@ object AtomicFile {
   private def writeTo(path: Path, text: String, fs: FileSystem): Unit = {
     val out = fs.create(path, true)
     try out.write(text.getBytes(UTF_8))
-    finally out.close()
+    catch {
+      // Closed, it would put what there is of the text in the place of the old one.
+      case e: IOException =>
+        if (out.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) out.abort()
+        throw e
+    }
+    out.close()
   }
 }

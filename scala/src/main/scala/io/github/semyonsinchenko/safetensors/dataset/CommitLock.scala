@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{File, IOException}
+import java.io.{File, FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, StandardOpenOption}
 import java.util.UUID
@@ -42,11 +42,15 @@ final class CommitLock private (path: Path, id: String, fs: FileSystem) extends 
       val in = fs.open(path)
       try Some(new String(in.readAllBytes(), UTF_8))
       finally in.close()
-    } catch { case _: IOException => None }
+    } catch { case _: FileNotFoundException => None }
 
   override def close(): Unit = {
     heartbeat.shutdownNow()
-    if (holder.contains(id)) { fs.delete(path, false); () }
+    // What was done under the lock is done: an error now would have the write repeated.
+    try { if (holder.contains(id)) fs.delete(path, false); () }
+    catch {
+      case e: IOException => log.warn(s"$path could not be deleted; delete it, or writes will wait.", e)
+    }
   }
 }
 
@@ -84,19 +88,30 @@ object CommitLock {
         // Hadoop's own create looks first and creates then, so that two could succeed.
         case _: LocalFileSystem | _: RawLocalFileSystem =>
           Files.write(new File(path.toUri.getPath).toPath, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW)
-        case _ =>
-          val out = fs.create(path, false)
-          try out.write(id.getBytes(UTF_8))
-          finally out.close()
+        case _ => writeNew(path, id, fs)
       }
       true
     } catch {
       case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
     }
 
+  private def writeNew(path: Path, id: String, fs: FileSystem): Unit = {
+    val out = fs.create(path, false)
+    try {
+      try out.write(id.getBytes(UTF_8))
+      finally out.close()
+    } catch {
+      // It is this writer's own, and nobody would release it.
+      case e: IOException =>
+        try fs.delete(path, false)
+        catch { case again: IOException => e.addSuppressed(again) }
+        throw e
+    }
+  }
+
   private def isStale(path: Path, fs: FileSystem): Boolean =
     try System.currentTimeMillis - fs.getFileStatus(path).getModificationTime > StaleMillis
-    catch { case _: java.io.FileNotFoundException => false }
+    catch { case _: FileNotFoundException => false }
 
   // Renaming, only one of several waiting writers succeeds; deleting, a slow one could delete the next holder's.
   private def remove(path: Path, fs: FileSystem): Unit = {
