@@ -1,8 +1,10 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.io.IOException
 import java.util.UUID
 
 import scala.util.Using
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -25,7 +27,11 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   private val log   = LoggerFactory.getLogger(getClass)
 
   override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = {
-    job.setUp()
+    try job.setUp()
+    catch {
+      // Spark calls `abort` only for what fails later.
+      case NonFatal(e) => attempt("clean up")(job.abort()); throw e
+    }
     val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
     new ShardWriterFactory(plan, target.directory.toString, id,
       Option.when(target.indexed)(index.runs.toString), shared)
@@ -46,9 +52,10 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
       job.commit()
       lock.verify()
       index.publish()
-      manifestOf(kept, written).write(target.directory, conf)
-      index.retire()
-      index.cleanUp()
+      publish(manifestOf(kept, written))
+      // The write has succeeded; what is left to do is not worth an error.
+      attempt("delete the old index")(index.retire())
+      attempt("clean up")(index.cleanUp())
       if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
     }
   }
@@ -68,24 +75,50 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
     ColumnSummary.merge((if (withRows.isEmpty) all else withRows).map(_.schema))
   }
 
+  /**
+   * Writes the manifest. The file system may report an error for what arrived: then this write has succeeded, and who tried
+   * again would have its rows twice.
+   */
+  private def publish(manifest: Manifest): Unit =
+    try manifest.write(target.directory, conf)
+    catch {
+      case e: IOException if arrived(e) =>
+        log.warn(s"The manifest in ${target.directory} is written, though that ended in an error.", e)
+    }
+
+  private def arrived(error: IOException): Boolean =
+    try Manifest.read(target.directory, conf).exists(_.commitId == id.toString)
+    catch {
+      case e: IOException =>
+        error.addSuppressed(e)
+        throw new IOException(
+          s"It is not known whether the write to ${target.directory} took effect: its ${Manifest.FileName} could not be " +
+            s"written for certain, nor be read again. It did if `commit_id` is $id there; if not, write again. The error was: " +
+            error.getMessage,
+          error
+        )
+    }
+
+  /** Leaves what a manifest names: this write's may have arrived, and another write may have appended to it since. */
   override def abort(messages: Array[WriterCommitMessage]): Unit = {
-    job.abort()
-    index.cleanUp()
-    // Shards may stand in the directory already: with version 2 of Hadoop's algorithm, or if the manifest failed. But where
-    // the manifest arrived and only the answer was lost, they are the dataset.
-    if (!Manifest.read(target.directory, conf).exists(_.commitId == id.toString))
-      delete(ShardsWritten.of(messages).flatMap(_.shards).map(_.file))
+    attempt("clean up")(job.abort())
+    attempt("clean up")(index.cleanUp())
+    // Shards may stand in the directory already: with version 2 of Hadoop's algorithm, or if the manifest failed.
+    attempt("delete the shards of a failed write") {
+      val named = Manifest.read(target.directory, conf).toSeq.flatMap(_.shards).map(_.file).toSet
+      delete(ShardsWritten.of(messages).flatMap(_.shards).map(_.file).filterNot(named))
+    }
   }
+
+  /** For steps whose failure must not hide the error that the user should see. */
+  private def attempt(what: String)(step: => Any): Unit =
+    try { step; () }
+    catch { case NonFatal(e) => log.warn(s"Could not $what in ${target.directory}.", e) }
 
   /** Shards that no manifest names any more. What cannot be deleted is left, as no reader takes it for data. */
   private def delete(files: Seq[String]): Unit = {
     val fs = target.directory.getFileSystem(conf)
-    files.foreach { file =>
-      try fs.delete(new Path(target.directory, file), false)
-      catch {
-        case e: java.io.IOException => log.warn(s"$file could not be deleted from ${target.directory}.", e)
-      }
-    }
+    files.foreach(file => attempt(s"delete $file")(fs.delete(new Path(target.directory, file), false)))
   }
 
   override def toString: String = s"safetensors ${target.directory}"
