@@ -79,6 +79,8 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
 /** A task attempt's side of a [[CommitJob]]. */
 private[write] final class CommitTask(committer: PathOutputCommitter, context: TaskAttemptContext) {
 
+  private var committing = false
+
   def setUp(): Unit = committer.setupTask(context)
 
   /** Where the attempt's files go until it commits. */
@@ -88,10 +90,20 @@ private[write] final class CommitTask(committer: PathOutputCommitter, context: T
 
   /** Commits, if Spark's coordinator grants it to this attempt. */
   def commit(): Unit = {
+    committing = true
     val id = context.getTaskAttemptID
     org.apache.spark.mapred.SparkHadoopMapRedUtil.commitTask(committer, context, id.getJobID.getId,
       id.getTaskID.getId)
   }
 
-  def abort(): Unit = committer.abortTask(context)
+  /** Deletes the attempt's files, of which version 2 of Hadoop's algorithm may have put some in the directory already. */
+  def abort(files: Seq[String]): Unit = {
+    committer.abortTask(context)
+    committer match {
+      case plain: FileOutputCommitter if committing =>
+        val fs = plain.getOutputPath.getFileSystem(conf)
+        files.foreach(file => fs.delete(new Path(plain.getOutputPath, file), false))
+      case _ =>
+    }
+  }
 }

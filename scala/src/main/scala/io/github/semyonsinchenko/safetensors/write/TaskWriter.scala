@@ -46,7 +46,7 @@ private[write] final class TaskWriter(
     ShardsWritten(shards.records, writer.schema, shards.indexRuns).toMessage
   }
 
-  override def abort(): Unit = task.abort()
+  override def abort(): Unit = task.abort(shards.records.map(_.file))
 
   override def close(): Unit = writer.close()
 }
