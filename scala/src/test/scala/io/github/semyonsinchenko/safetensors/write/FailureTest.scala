@@ -1,0 +1,162 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.attribute.FileTime
+
+/** Whatever fails, and whether or not the writer is there to clean up: readers see the old dataset or the new one. */
+class FailureTest extends FaultyWrites("local[2]") {
+  private val old     = 0 until 6
+  private val fresh   = 100 until 112
+  private val another = 200 until 206
+
+  /** A step of a write, which readers see nothing of. */
+  private val points = Seq(
+    "setting the job up"              -> Step("mkdirs", "/_temporary/\\d+$"),
+    "creating a shard"                -> Step("create", "/part-00001-.*0001.safetensors$"),
+    "writing in the middle of one"    -> Step("write", "/part-00001-.*0000.safetensors$", 2),
+    "closing a shard"                 -> Step("close", "/part-00000-.*.safetensors$"),
+    "committing a task"               -> Step("rename", "/_temporary/\\d+/_temporary/attempt_[^/]*$"),
+    "committing the job"              -> Step("list", "/_temporary/\\d+$"),
+    "moving the third shard of a job" -> Step("rename", "/part-.*.safetensors$", 3),
+    "deleting the job's files"        -> Step("delete", "/_temporary/\\d+$"),
+    "creating the lock"               -> Step("create", "/_commit.lock$"),
+    "writing the lock"                -> Step("write", "/_commit.lock$"),
+    "closing the lock"                -> Step("close", "/_commit.lock$"),
+    "reading the old manifest"        -> Step("open", "/dataset_manifest.json$", 2),
+    "looking if the lock is held"     -> Step("open", "/_commit.lock$"),
+    "creating the manifest"           -> Step("create", "/dataset_manifest.json$"),
+    "writing the manifest"            -> Step("write", "/dataset_manifest.json$"),
+    "closing the manifest"            -> Step("close", "/dataset_manifest.json$")
+  )
+
+  /** A step after the manifest took effect. */
+  private val late = Seq(
+    "the answer about the manifest" -> Step("answer", "/dataset_manifest.json$"),
+    "releasing the lock"            -> Step("delete", "/_commit.lock$")
+  )
+  private val deletion = Seq("deleting an old shard" -> Step("delete", "/part-.*.safetensors$", 2))
+
+  private val ways =
+    Seq("append" -> batch, "overwrite" -> batch, "append" -> keyValue, "overwrite" -> keyValue)
+  private val keyed =
+    Set("writing in the middle of one", "moving the third shard of a job", "closing the manifest")
+
+  for ((mode, options) <- ways; (what, step) <- points if options == batch || keyed(what)) {
+    val name = s"${if (options == batch) "batch" else "key-value"} $mode, $what"
+    val at   = if (options == keyValue && step.nth == 3) step.copy(nth = 2) else step
+    test(s"$name fails")(fails(name, mode, options, at))
+    test(s"$name is the last that the writer does")(dies(name, mode, options, at))
+  }
+
+  for (mode      <- Seq("append", "overwrite");
+    (what, step) <- if (mode == "overwrite") late ++ deletion else late) {
+    test(s"batch $mode, $what fails")(failsLate(s"batch $mode, $what", mode, step))
+    test(s"batch $mode, $what is the last that the writer does")(diesLate(s"batch $mode, $what", mode, step))
+  }
+
+  for ((what, step) <- points if keyed(what))
+    test(s"first write, $what fails") {
+      inDataset { directory =>
+        failing(directory, "append", batch, step, forGood = false)
+        assert(leftovers(directory).isEmpty)
+        assert(messageOf(seen(directory, batch)).contains("holds no safetensors files"))
+        info(s"first write, $what: the reader saw no dataset; left: nothing")
+        write(rows(fresh), directory, "append", batch)
+        assert(seen(directory, batch) == fresh && leftovers(directory).isEmpty)
+      }
+    }
+
+  /** The old dataset stands, as if nothing had been, and a second try succeeds. */
+  private def fails(name: String, mode: String, options: Options, step: Step): Unit = inDataset { directory =>
+    write(rows(old), directory, "append", options)
+    failing(directory, mode, options, step, forGood = false)
+    tell(name, directory, options)
+    assert(seen(directory, options) == old && leftovers(directory).isEmpty)
+    write(rows(fresh), directory, mode, options)
+    assertNew(directory, mode, options)
+    assert(leftovers(directory).isEmpty)
+  }
+
+  /** The old dataset stands, beside leftovers, and a second try succeeds. */
+  private def dies(name: String, mode: String, options: Options, step: Step): Unit = inDataset { directory =>
+    write(rows(old), directory, "append", options)
+    failing(directory, mode, options, step, forGood = true)
+    tell(name, directory, options)
+    assert(seen(directory, options) == old)
+    ageLock(directory)
+    val left = leftovers(directory).filterNot(_ == "_commit.lock")
+    write(rows(fresh), directory, mode, options)
+    assertNew(directory, mode, options)
+    assert(leftovers(directory) == left)
+  }
+
+  /** The write succeeds, as it would be repeated else; what could not be deleted is left. */
+  private def failsLate(name: String, mode: String, step: Step): Unit = inDataset { directory =>
+    write(rows(old), directory, "append", batch)
+    Faults.during(step, forGood = false)(write(rows(fresh), directory, mode, batch))
+    tell(name, directory, batch)
+    assertNew(directory, mode, batch)
+    assert(leftovers(directory).size <= (if (step.operation == "delete") 1 else 0))
+    again(directory, mode)
+  }
+
+  /** The new dataset stands, though the writer may not know. */
+  private def diesLate(name: String, mode: String, step: Step): Unit = inDataset { directory =>
+    write(rows(old), directory, "append", batch)
+    Faults.during(step, forGood = true) {
+      if (step.operation == "answer")
+        assert(messageOf(write(rows(fresh), directory, mode, batch)).contains(
+            s"It is not known whether the write to faulty:$directory took effect"))
+      else write(rows(fresh), directory, mode, batch)
+    }
+    tell(name, directory, batch)
+    assertNew(directory, mode, batch)
+    again(directory, mode)
+  }
+
+  private def failing(
+      directory: LocalPath,
+      mode: String,
+      options: Options,
+      step: Step,
+      forGood: Boolean): Unit =
+    Faults.during(step, forGood) {
+      val message = messageOf(write(rows(fresh), directory, mode, options))
+      assert(message.contains(Faults.Message), message)
+      awaitIdle()
+    }
+
+  private def messageOf(write: => Unit): String = intercept[Exception](write).getMessage
+
+  private def assertNew(directory: LocalPath, mode: String, options: Options): Unit =
+    assert(seen(directory, options) == (if (mode == "append") old ++ fresh else fresh))
+
+  /** One more write, of other rows. */
+  private def again(directory: LocalPath, mode: String): Unit = {
+    ageLock(directory)
+    write(rows(another), directory, mode, batch)
+    assert(seen(directory, batch) == (if (mode == "append") old ++ fresh ++ another else another))
+  }
+
+  /** The lock of a writer that died is taken away five minutes later. */
+  private def ageLock(directory: LocalPath): Unit = {
+    val lock = directory.resolve("_commit.lock")
+    if (Files.exists(lock)) {
+      Files.setLastModifiedTime(lock, FileTime.fromMillis(System.currentTimeMillis - 301000))
+      ()
+    }
+  }
+
+  private def tell(name: String, directory: LocalPath, options: Options): Unit = {
+    val numbers = seen(directory, options)
+    val parts =
+      Seq("the old rows" -> old, "the new rows" -> fresh).collect {
+        case (what, rows) if numbers.containsSlice(rows) =>
+          what
+      }
+    val left  = leftovers(directory).map(_.replaceFirst("^_temporary/.*", "_temporary"))
+    val kinds = left.map(_.replaceFirst("^part-.*", "shards without a name in the manifest")).distinct
+    info(s"$name: the reader saw ${parts.mkString(" and ")}, ${numbers.size} in all; left: " +
+      (if (kinds.isEmpty) "nothing" else kinds.mkString(", ")))
+  }
+}

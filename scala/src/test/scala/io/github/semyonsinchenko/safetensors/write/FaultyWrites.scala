@@ -1,0 +1,83 @@
+package io.github.semyonsinchenko.safetensors.write
+
+import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.file.{Files, Path => LocalPath}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row, SparkSession}
+import org.apache.spark.sql.functions.{col, udf}
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.concurrent.Eventually
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import io.github.semyonsinchenko.safetensors.TempDir
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest}
+
+/** Small datasets written through a [[FaultyFileSystem]], and what a reader sees of them by the plain one. */
+abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAfterAll with Eventually {
+
+  implicit override val patienceConfig: PatienceConfig = PatienceConfig(Span(30, Seconds), Span(20, Millis))
+
+  protected lazy val spark: SparkSession = SparkSession.builder().master(master)
+    .config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+
+  override def afterAll(): Unit = spark.stop()
+
+  protected type Options = Map[String, String]
+  protected val batch: Options    = Map("batch_size" -> "3")
+  protected val keyValue: Options = Map("name_col" -> "id")
+
+  /** The numbers, in two partitions: twelve make four batches of three. Each goes through `check` in its task. */
+  protected def rows(numbers: Range, check: Int => Unit = _ => ()): DataFrame = {
+    val checked = udf { (id: Long) => check(id.toInt); id }.asNondeterministic()
+    spark.range(numbers.start.toLong, numbers.end.toLong, 1, 2).select(checked(col("id")).as("id"))
+      .selectExpr("id", "array(cast(id as float), 0.5F) x")
+  }
+
+  protected def writer(df: DataFrame, mode: String, options: Options): DataFrameWriter[Row] = {
+    val columns = if (options == keyValue) df else df.select("x")
+    columns.write.format("safetensors").options(options).mode(mode)
+  }
+
+  /** Writes through the faulty file system. */
+  protected def write(df: DataFrame, directory: LocalPath, mode: String, options: Options): Unit =
+    writer(df, mode, options).option("fs.faulty.impl", classOf[FaultyFileSystem].getName).save(
+      s"faulty://$directory")
+
+  /** The numbers that a reader of the dataset sees, in its order. */
+  protected def seen(directory: LocalPath, options: Options): Seq[Int] =
+    if (options == keyValue) shards(directory).flatMap(numbersOf) else numbersOf(directory.toString)
+
+  private def numbersOf(path: String): Seq[Int] = {
+    val files   = spark.read.format("safetensors").option("inferSchema", "true").load(path).collect().toSeq
+    val tensors = files.flatMap(file => (0 until file.length).map(file.getStruct))
+    tensors.flatMap { tensor =>
+      val bytes   = ByteBuffer.wrap(tensor.getAs[Array[Byte]]("data")).order(ByteOrder.LITTLE_ENDIAN)
+      val samples = Seq.fill(bytes.remaining / 8)((bytes.getFloat, bytes.getFloat))
+      assert(samples.forall(_._2 == 0.5f))
+      samples.map(_._1.toInt)
+    }
+  }
+
+  /** The shards that a reader of the dataset finds. */
+  protected def shards(directory: LocalPath): Seq[String] =
+    DatasetFiles.of(new Path(directory.toUri), new Configuration).map(_.path)
+
+  /** All that is below a directory, but for the manifest and what it names. */
+  protected def leftovers(directory: LocalPath): Seq[String] = {
+    val named =
+      Manifest.read(new Path(directory.toUri), new Configuration).toSeq.flatMap(_.shards).map(_.file)
+    val paths = Files.walk(directory).iterator.asScala.map(directory.relativize(_).toString).toSeq
+    paths.filterNot(("" +: Manifest.FileName +: named).contains(_)).sorted
+  }
+
+  /** Other tasks of a job that failed may still run. */
+  protected def awaitIdle(): Unit =
+    eventually(assert(spark.sparkContext.statusTracker.getExecutorInfos.map(_.numRunningTasks).sum == 0))
+
+  protected def inDataset(body: LocalPath => Unit): Unit = TempDir(parent => body(parent.resolve("dataset")))
+}
