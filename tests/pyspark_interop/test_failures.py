@@ -1,0 +1,125 @@
+"""Writers that die or race: readers see the old dataset or the new one, exactly, and a second try succeeds."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from failures import Job, append, daemon, leftovers, seen, wait_for, written
+from spark_io import Dataset
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """The address of a standalone master with two workers. Their hosts differ, as speculation wants another host."""
+    log = tmp_path / "master.log"
+    with ExitStack() as stack:
+        master = "org.apache.spark.deploy.master.Master --host 127.0.0.1 --port 0 --webui-port 0"
+        stack.enter_context(daemon(SPARK_CLASS, log, *master.split()))
+        wait_for(lambda: re.search(r"Starting Spark master at spark://", log.read_text()))
+        found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
+        assert found is not None
+        for host in ("127.0.0.2", "127.0.0.3"):
+            worker = f"org.apache.spark.deploy.worker.Worker --host {host} --cores 1 --memory 1g --webui-port 0"
+            folder = ["--work-dir", str(tmp_path / host)]
+            stack.enter_context(daemon(SPARK_CLASS, tmp_path / f"{host}.log", *worker.split(), *folder, found[1]))
+        wait_for(lambda: log.read_text().count("Registering worker") == 2)
+        yield found[1]
+
+
+def test_an_executor_killed_in_the_midst_of_a_write_costs_no_row(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    old = append(spark, path, 0)
+    with Job(path, tmp_path / "log", master="local-cluster[2,1,512]", sleep=300) as job:
+        job.await_shards()
+        os.kill(job.executors()[0], signal.SIGKILL)
+        attempts = job.finish()
+    assert any("FAILED" in states for states in attempts.values()), attempts
+    assert seen(spark, path) == old + written(100)
+    assert leftovers(path) == []
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_after_the_driver_was_killed_in_the_midst_of_a_write_the_old_dataset_stands(
+    spark: SparkSession, path: Path, tmp_path: Path, mode: str
+) -> None:
+    old = append(spark, path, 0)
+    with Job(path, tmp_path / "log", master="local[2]", mode=mode, sleep=300) as job:
+        job.await_shards()
+        os.kill(job.ids["driver"], signal.SIGKILL)
+        job.process.wait(60)
+    left = leftovers(path)
+    assert left
+    assert {Path(name).parts[0] for name in left} == {"_temporary"}
+    assert seen(spark, path) == old
+    with Job(path, tmp_path / "log", master="local[2]", mode=mode) as job:
+        job.finish()
+    assert seen(spark, path) == (old + written(100) if mode == "append" else written(100))
+    assert leftovers(path) == left
+
+
+@pytest.mark.short
+def test_two_attempts_of_a_task_that_commit_at_once_write_its_rows_once(
+    spark: SparkSession, path: Path, tmp_path: Path, cluster: str
+) -> None:
+    speculation = {"": "true", ".interval": "50ms", ".multiplier": "1.1", ".quantile": "0.5", ".minTaskRuntime": "50ms"}
+    conf = {f"spark.speculation{name}": value for name, value in speculation.items()}
+    # No task starts before both executors are there.
+    conf |= {"spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+    old = append(spark, path, 0)
+    with Job(path, tmp_path / "log", master=cluster, conf=conf, race=str(tmp_path / "both")) as job:
+        attempts = job.finish()
+    assert len(attempts["0"]) == 2, attempts
+    assert seen(spark, path) == old + written(100)
+    assert all(shard.exists() for shard in Dataset(path).shards)
+    assert leftovers(path) == []
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_four_threads_that_append_at_once_are_all_counted_or_fail_cleanly(
+    spark: SparkSession, path: Path, existing: bool
+) -> None:
+    expected = [append(spark, path, 0)] if existing else []
+
+    def try_append(first: int) -> list[int] | str:
+        try:
+            return append(spark, path, first)
+        except PySparkException as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(try_append, [100, 200, 300, 400]))
+    # Only a first write may find the half of another, and say so.
+    assert all("is no dataset of safetensors" in text for text in results if isinstance(text, str)), results
+    expected += [numbers for numbers in results if not isinstance(numbers, str)]
+    assert len(expected) == 5 or not existing
+    assert sorted(seen(spark, path)) == [number for numbers in expected for number in numbers]
+    assert leftovers(path) == []
+
+
+def test_four_processes_that_append_at_once_are_all_counted(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    expected = append(spark, path, 0)
+    start = tmp_path / "start"
+    start.mkdir()
+    with ExitStack() as stack:
+        jobs = [
+            Job(path, tmp_path / f"log{first}", master="local[1]", first=first, start=str(start), jobs=4)
+            for first in (100, 200, 300, 400)
+        ]
+        for job in jobs:
+            stack.enter_context(job)
+        for job in jobs:
+            job.finish()
+    assert sorted(seen(spark, path)) == expected + [n for first in (100, 200, 300, 400) for n in written(first)]
+    assert leftovers(path) == []
