@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from safetensors_spark._errors import MissingExtraError
 
-DEMO = ("pyspark", "numpy", "safetensors", "sklearn", "PIL")
+DEMO = ("pyspark", "numpy", "pyarrow", "safetensors", "sklearn", "PIL")
 CONNECT = ("pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
 
 

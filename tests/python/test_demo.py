@@ -1,6 +1,8 @@
 """The demo's word can be trusted: what it says is equal is equal, and a difference is found."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,10 @@ from safetensors.numpy import load_file
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 from command import run
+from safetensors_spark._demo import digits as batches
+from safetensors_spark._demo import store
 from safetensors_spark._demo.report import Check, Clock, Part, compare, show
+from safetensors_spark._errors import SafetensorsSparkError
 
 _ONE_PIXEL_WRONG = """
 import sys
@@ -48,6 +53,25 @@ def test_every_digit_lies_in_the_shards(demo: tuple[Path, str]) -> None:
     assert np.array_equal(np.concatenate([shard["label"] for shard in shards]), digits.target)
 
 
+def test_every_digit_lies_in_the_store_under_its_key(demo: tuple[Path, str]) -> None:
+    folder = demo[0] / "store"
+    manifest = json.loads((folder / "dataset_manifest.json").read_text())
+    tensors = {}
+    for shard in manifest["shards"]:
+        tensors.update(load_file(folder / shard["file"]))
+    images = load_digits().images
+    assert sorted(tensors) == [f"digit_{digit:04d}" for digit in range(len(images))]
+    assert {tensor.dtype.name for tensor in tensors.values()} == {"uint8"}
+    assert np.array_equal(np.stack([tensors[name] for name in sorted(tensors)]), images)
+
+
+def test_a_digit_is_read_by_the_index_alone(demo: tuple[Path, str]) -> None:
+    folder = demo[0] / "store"
+    entry = store.entry_of(folder, "digit_1234")
+    assert (entry["shape"], entry["data_end"] - entry["data_start"]) == ([8, 8], 64)
+    assert np.array_equal(store.read(folder, entry), load_digits().images[1234])
+
+
 def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tuple[Path, str]) -> None:
     said = demo[1]
     assert "1,797 digits of scikit-learn went through Spark into 8 shards." in said
@@ -55,7 +79,12 @@ def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tupl
     for reader in ("safetensors library", "Spark              "):
         assert f"{reader}  pixels  115,008  all equal" in said
         assert f"{reader}  labels    1,797  all equal" in said
+    assert "safetensors library  keys      1,797  all equal" in said
+    for looked_up in ("digit_0000", "digit_0042", "digit_1000", "digit_1796"):
+        assert re.search(rf"{looked_up}  part-\S+\.safetensors +64 +\d  yes\n", said)
     assert "out of the way/demo/digits.png" in said
+    assert "out of the way/demo/store" in said
+    assert (said.count("\nTime\n"), said.count("\nWhere it lies\n")) == (1, 1)
     assert said.endswith("Every value came back as it was.\n")
 
 
@@ -76,6 +105,35 @@ def test_one_wrong_pixel_fails_the_demo_and_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "1 differ, first at [300, 3, 4]: 99, expected " in done.stdout
     assert done.stdout.endswith("DIFFERENT: see the results above.\n")
+
+
+def test_one_wrong_byte_in_the_store_is_found_by_both_readers(demo: tuple[Path, str], tmp_path: Path) -> None:
+    folder = shutil.copytree(demo[0] / "store", tmp_path / "store")
+    entry = store.entry_of(folder, "digit_0042")
+    with (folder / entry["file_name"]).open("r+b") as shard:
+        shard.seek(entry["data_start"] + 8 * 3 + 4)
+        shard.write(bytes([99]))
+    part = store.examine(folder, batches.load(), Clock())
+    pixel = int(load_digits().images[42, 3, 4])
+    assert [(check.reader, check.what, check.difference) for check in part.checks if check.difference] == [
+        ("safetensors library", "pixels", f"1 differ, first at [42, 3, 4]: 99, expected {pixel}"),
+        ("index", "digit_0042", f"1 differ, first at [3, 4]: 99, expected {pixel}"),
+    ]
+
+
+def test_keys_that_are_missing_in_the_store_are_a_difference(demo: tuple[Path, str], tmp_path: Path) -> None:
+    folder = shutil.copytree(demo[0] / "store", tmp_path / "store")
+    file = folder / "dataset_manifest.json"
+    manifest = json.loads(file.read_text())
+    keys = len(load_file(folder / manifest["shards"].pop()["file"]))
+    file.write_text(json.dumps(manifest))
+    part = store.examine(folder, batches.load(), Clock())
+    assert part.checks[0] == Check("safetensors library", "keys", 1797, f"shape [{1797 - keys}], expected [1797]")
+
+
+def test_a_key_that_the_index_lacks_is_named(demo: tuple[Path, str]) -> None:
+    with pytest.raises(SafetensorsSparkError, match="0 entries for the tensor `digit_9999`, expected 1"):
+        store.entry_of(demo[0] / "store", "digit_9999")
 
 
 def test_without_java_the_demo_says_what_to_install(tmp_path: Path) -> None:
@@ -105,8 +163,10 @@ def test_a_difference_says_how_many_where_and_what(found: list[list[float]], dif
     assert compare("Spark", "pixels", np.array(found), expected).difference == difference
 
 
-def test_a_part_with_a_difference_does_not_hold(capsys: pytest.CaptureFixture[str]) -> None:
-    part = Part("Title", [], [Check("Spark", "labels", 2, "1 differ")], [])
-    show(part, Clock())
-    assert not part.holds
-    assert capsys.readouterr().out.endswith("DIFFERENT: see the results above.\n")
+def test_a_difference_in_any_part_makes_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    equal = Part("Equal", [], [Check("Spark", "labels", 2, "")], [])
+    wrong = Part("Wrong", [], [Check("Spark", "labels", 2, "1 differ")], [])
+    for parts in ([equal, wrong], [wrong, equal]):
+        assert not show(parts, Clock(), Path("spark.log"))
+        assert capsys.readouterr().out.endswith("DIFFERENT: see the results above.\n")
+    assert show([equal, equal], Clock(), Path("spark.log"))

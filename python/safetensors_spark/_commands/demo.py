@@ -15,8 +15,9 @@ def add_to(commands: Commands) -> None:
         "demo",
         help="send real images through Spark and back, and check every pixel",
         description=(
-            "Write scikit-learn's digits with Spark, check every shard with the official safetensors library, "
-            "read them back with Spark, and draw a contact sheet."
+            "Write scikit-learn's digits with Spark, in batches and by key, check every shard with the official "
+            "safetensors library, read the batches back with Spark, look a few keys up by the index, and draw a "
+            "contact sheet."
         ),
     )
     parser.add_argument(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors_spark._tables import Table
@@ -70,15 +71,21 @@ def compare(reader: str, what: str, found: np.ndarray[Any, Any], expected: np.nd
     return Check(reader, what, expected.size, difference)
 
 
-def show(part: Part, clock: Clock) -> None:
-    """Print the report."""
+def show(parts: list[Part], clock: Clock, log: Path) -> bool:
+    """Print the parts, the time, where everything lies, and the verdict, which is returned: whether all is equal."""
+    for part in parts:
+        _show_part(part)
+    show_table(Table("Time", ("step", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in clock.steps]))
+    files = [file for part in parts for file in part.files]
+    show_table(Table("Where it lies", ("what", "path"), [*files, ("Spark's log", str(log))]))
+    equal = all(part.holds for part in parts)
+    print("Every value came back as it was." if equal else "DIFFERENT: see the results above.")
+    return equal
+
+
+def _show_part(part: Part) -> None:
     print(f"\n{part.title}\n")
     checks = [(c.reader, c.what, f"{c.values:,}", c.difference or "all equal") for c in part.checks]
-    for table in [
-        *part.tables,
-        Table("Compared with scikit-learn", ("reader", "values", "count", "result"), checks),
-        Table("Time", ("step", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in clock.steps]),
-        Table("Where it lies", ("what", "path"), list(part.files)),
-    ]:
+    compared = Table("Compared with scikit-learn", ("reader", "values", "count", "result"), checks)
+    for table in [*part.tables, compared]:
         show_table(table)
-    print("Every value came back as it was." if part.holds else "DIFFERENT: see the results above.")
