@@ -15,13 +15,15 @@ JOB = Path(__file__).with_name("cluster_job.py")
 
 @pytest.mark.short
 def test_executors_in_processes_of_their_own_write_read_and_decode(path: Path) -> None:
-    run = subprocess.run([sys.executable, str(JOB), str(path)], capture_output=True, text=True, check=False)
+    # A relative path: executors have working directories of their own.
+    command = [sys.executable, str(JOB), path.name]
+    run = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     answer = json.loads(run.stdout.splitlines()[-1])
     assert sorted(answer["executors"]) == ["0", "1", "2", "3"]
     assert len(set(answer["executors"].values())) == 2
     expected = [[[float(row), 0.5] for row in range(begin, begin + 10)] for begin in (0, 10, 20, 30)]
-    loaded = [load(Path(shard))["x"] for shard in answer["shards"]]
+    loaded = [load(path.parent / shard)["x"] for shard in answer["shards"]]
     assert [tensor.dtype for tensor in loaded] == ["BF16"] * 4
     assert [tensor.array.astype(np.float32).tolist() for tensor in loaded] == expected
     assert [np.array(values).reshape(10, 2).tolist() for values in answer["values"]] == expected

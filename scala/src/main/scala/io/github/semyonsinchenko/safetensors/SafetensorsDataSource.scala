@@ -25,7 +25,7 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister 
       "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
         "take it from the header of the first file.")
     val conf = SafetensorsTable.hadoopConf(options)
-    SchemaInference.of(Location.all(options).flatMap(DatasetFiles.of(_, conf)), conf)
+    SchemaInference.of(Location.all(options, conf).flatMap(DatasetFiles.of(_, conf)), conf)
   }
 
   override def getTable(

@@ -22,7 +22,7 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     with SupportsRead
     with SupportsWrite {
 
-  override def name(): String = s"safetensors `${Location.all(tableOptions).mkString(", ")}`"
+  override def name(): String = s"safetensors `${Location.asGiven(tableOptions).mkString(", ")}`"
 
   override def schema(): StructType = tableSchema
 
@@ -37,7 +37,8 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     val options = merged(callOptions)
     SafetensorsTable.checkOptionNames(options)
     val conf = SafetensorsTable.hadoopConf(options)
-    new SafetensorsScanBuilder(Location.all(options).flatMap(DatasetFiles.of(_, conf)), tableSchema, conf)
+    new SafetensorsScanBuilder(Location.all(options, conf).flatMap(DatasetFiles.of(_, conf)), tableSchema,
+      conf)
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {

@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -8,16 +9,24 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 object Location {
   private val mapper = new ObjectMapper
 
-  def all(options: CaseInsensitiveStringMap): Seq[Path] = {
-    val several =
-      Option(options.get("paths")).toSeq.flatMap(json => mapper.readValue(json, classOf[Array[String]]))
-    val paths = several ++ Option(options.get("path")).orElse(Option(options.get("location")))
+  /**
+   * The paths as absolute ones: executors have working directories of their own, where a relative path leads elsewhere.
+   *
+   * @throws InvalidRequestException if there is none
+   */
+  def all(options: CaseInsensitiveStringMap, conf: Configuration): Seq[Path] = {
+    val paths = asGiven(options)
     if (paths.isEmpty)
       throw new InvalidRequestException("No path given: name one, as in `.load(path)` or `.save(path)`.")
-    paths.map(new Path(_))
+    paths.map(new Path(_)).map(path => path.getFileSystem(conf).makeQualified(path))
   }
 
-  def one(options: CaseInsensitiveStringMap): Path = all(options) match {
+  def asGiven(options: CaseInsensitiveStringMap): Seq[String] = {
+    val several = Option(options.get("paths")).toSeq.flatMap(mapper.readValue(_, classOf[Array[String]]))
+    several ++ Option(options.get("path")).orElse(Option(options.get("location")))
+  }
+
+  def one(options: CaseInsensitiveStringMap, conf: Configuration): Path = all(options, conf) match {
     case Seq(path) => path
     case paths =>
       throw new InvalidRequestException(s"A dataset is one directory, but ${paths.size} paths were given.")

@@ -15,7 +15,7 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, CommitLock, Manifest, ShardRecord}
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
@@ -50,6 +50,7 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
       val kept = old.filter(_ => target.existing == Existing.Keep)
       index.prepare(kept, written.flatMap(_.indexRuns))
       job.commit()
+      checkPresent(written.flatMap(_.shards))
       lock.verify()
       index.publish()
       publish(manifestOf(kept, written))
@@ -57,6 +58,17 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
       attempt("delete the old index")(index.retire())
       attempt("clean up")(index.cleanUp())
       if (target.existing == Existing.Replace) old.foreach(replaced => delete(replaced.shards.map(_.file)))
+    }
+  }
+
+  /** A path that is not the same place on every node passes all commits, and would leave a manifest of shards that are nowhere. */
+  private def checkPresent(shards: Seq[ShardRecord]): Unit = {
+    val present = target.directory.getFileSystem(conf).listStatus(target.directory)
+      .iterator.map(status => status.getPath.getName -> status.getLen).toMap
+    shards.find(shard => !present.get(shard.file).contains(shard.bytes)).foreach { shard =>
+      throw new IOException(
+        s"Shard ${shard.file} was written, but is not in ${target.directory} as the driver sees it. Name a path that is the same " +
+          "place on every node, such as HDFS, an object store or a shared mount.")
     }
   }
 

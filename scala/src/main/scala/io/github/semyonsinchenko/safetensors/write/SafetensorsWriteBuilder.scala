@@ -25,7 +25,7 @@ final class SafetensorsWriteBuilder(
 
   override def build(): Write = {
     val plan   = WritePlan.of(WriteOptions.of(options), schema)
-    val target = Target.of(Location.one(options), existing, plan, conf)
+    val target = Target.of(Location.one(options, conf), existing, plan, conf)
     new SafetensorsWrite(plan, target, conf)
   }
 

@@ -67,12 +67,12 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
   protected def shards(directory: LocalPath): Seq[String] =
     DatasetFiles.of(new Path(directory.toUri), new Configuration).map(_.path)
 
-  /** All that is below a directory, but for the manifest and what it names. */
+  /** All files below a directory, but for the manifest and what it names. */
   protected def leftovers(directory: LocalPath): Seq[String] = {
     val named =
       Manifest.read(new Path(directory.toUri), new Configuration).toSeq.flatMap(_.shards).map(_.file)
-    val paths = Files.walk(directory).iterator.asScala.map(directory.relativize(_).toString).toSeq
-    paths.filterNot(("" +: Manifest.FileName +: named).contains(_)).sorted
+    val files = Files.walk(directory).iterator.asScala.filter(Files.isRegularFile(_)).toSeq
+    files.map(directory.relativize(_).toString).filterNot((Manifest.FileName +: named).contains(_)).sorted
   }
 
   /** Other tasks of a job that failed may still run. */
