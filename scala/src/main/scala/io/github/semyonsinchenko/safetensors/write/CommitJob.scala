@@ -66,9 +66,16 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
     case plain: FileOutputCommitter =>
       val own = plain.getJobAttemptPath(jobContext)
       val fs  = own.getFileSystem(conf)
-      fs.delete(own, true)
+      deleteWhole(own, fs)
       deleteIfEmpty(own.getParent, fs)
     case _ =>
+  }
+
+  // Where deleting a folder is many steps, a task that still runs may commit meanwhile, from a folder that is not deleted yet
+  // to one that was passed already. What it wrote is gone then, so that it does so once.
+  private def deleteWhole(directory: Path, fs: FileSystem): Unit = {
+    fs.delete(directory, true)
+    if (fs.exists(directory)) { fs.delete(directory, true); () }
   }
 
   private def deleteIfEmpty(directory: Path, fs: FileSystem): Unit =
