@@ -1,7 +1,8 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{File, IOException}
+import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
 
@@ -13,7 +14,7 @@ object AtomicFile {
 
   def write(path: Path, text: String, conf: Configuration): Unit = {
     val fs = path.getFileSystem(conf)
-    if (showsWhenClosed(fs)) writeTo(path, text, fs)
+    if (showsWhenClosed(path, fs)) writeTo(path, text, fs)
     else {
       val fresh = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}.tmp")
       try {
@@ -24,33 +25,31 @@ object AtomicFile {
   }
 
   // Elsewhere a file can be seen while it is written, and is replaced by renaming. In object stores renaming is a copy.
-  private def showsWhenClosed(fs: FileSystem): Boolean = !isLocal(fs) && !renamesOver(fs)
+  private def showsWhenClosed(path: Path, fs: FileSystem): Boolean =
+    LocalFile.of(path, fs).isEmpty && !renamesOver(fs)
 
   /** Puts a file in the place of another, or where none is. In an object store there may be none for a moment. */
-  def replace(fresh: Path, place: Path, conf: Configuration): Unit = place.getFileSystem(conf) match {
-    case fs if isLocal(fs) => moveLocal(fresh, place)
-    case fs if renamesOver(fs) =>
-      FileContext.getFileContext(place.toUri, conf).rename(fresh, place, Options.Rename.OVERWRITE)
-    case fs =>
-      fs.delete(place, false)
-      if (!fs.rename(fresh, place)) throw new IOException(s"$fresh could not be renamed to $place.")
+  def replace(fresh: Path, place: Path, conf: Configuration): Unit = {
+    val fs = place.getFileSystem(conf)
+    (LocalFile.of(fresh, fs), LocalFile.of(place, fs)) match {
+      case (Some(from), Some(to)) => moveLocal(from, to)
+      case _ if renamesOver(fs) =>
+        FileContext.getFileContext(place.toUri, conf).rename(fresh, place, Options.Rename.OVERWRITE)
+      case _ =>
+        fs.delete(place, false)
+        if (!fs.rename(fresh, place)) throw new IOException(s"$fresh could not be renamed to $place.")
+    }
   }
-
-  private def isLocal(fs: FileSystem): Boolean =
-    fs.isInstanceOf[LocalFileSystem] || fs.isInstanceOf[RawLocalFileSystem]
 
   private def renamesOver(fs: FileSystem): Boolean =
     Set("hdfs", "viewfs", "webhdfs", "swebhdfs")(fs.getUri.getScheme)
 
-  private def moveLocal(fresh: Path, place: Path): Unit = {
-    Files.move(local(fresh), local(place), StandardCopyOption.ATOMIC_MOVE,
-      StandardCopyOption.REPLACE_EXISTING)
+  private def moveLocal(fresh: file.Path, place: file.Path): Unit = {
+    Files.move(fresh, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
     // The sums that Hadoop keeps beside a local file do not move with it, and old ones would make it look damaged.
-    Seq(fresh, place).foreach(path =>
-      Files.deleteIfExists(local(new Path(path.getParent, s".${path.getName}.crc"))))
+    Seq(fresh, place).foreach(moved =>
+      Files.deleteIfExists(moved.resolveSibling(s".${moved.getFileName}.crc")))
   }
-
-  private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 
   private def writeTo(path: Path, text: String, fs: FileSystem): Unit = {
     val out = fs.create(path, true)

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{File, FileNotFoundException, IOException}
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, StandardOpenOption}
 import java.util.UUID
@@ -84,11 +84,10 @@ object CommitLock {
 
   private def create(path: Path, id: String, fs: FileSystem): Boolean =
     try {
-      fs match {
+      LocalFile.of(path, fs) match {
         // Hadoop's own create looks first and creates then, so that two could succeed.
-        case _: LocalFileSystem | _: RawLocalFileSystem =>
-          Files.write(new File(path.toUri.getPath).toPath, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW)
-        case _ => writeNew(path, id, fs)
+        case Some(file) => Files.write(file, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW)
+        case None       => writeNew(path, id, fs)
       }
       true
     } catch {

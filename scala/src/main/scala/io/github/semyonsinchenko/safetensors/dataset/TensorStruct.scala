@@ -15,6 +15,9 @@ object TensorStruct {
       StructField("dtype", StringType, nullable = false)
     ))
 
+  /** The most bytes that `data` has: the longest array that every JVM gives. */
+  val MaxBytes: Int = Int.MaxValue - 15
+
   val Data  = 0
   val Shape = 1
   val Dtype = 2

@@ -3,7 +3,6 @@ package io.github.semyonsinchenko.safetensors.format
 import java.io.ByteArrayOutputStream
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util
 
 /**
  * Headers as the official library writes them: compact JSON, `__metadata__` first, non-ASCII raw, padded with
@@ -18,7 +17,7 @@ object HeaderWriter {
    */
   val order: Ordering[(Dtype, String)] = { (left, right) =>
     if (left._1 != right._1) right._1.rank.compare(left._1.rank)
-    else util.Arrays.compareUnsigned(left._2.getBytes(UTF_8), right._2.getBytes(UTF_8))
+    else Utf8Order.compare(left._2, right._2)
   }
 
   /**

@@ -8,9 +8,6 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 /** The checks of the functions' arguments, in the same words at analysis and for a row. Left is what is wrong. */
 private[functions] object Arguments {
 
-  /** Spark's arrays and binary values end there. */
-  val MaxBytes: Int = Int.MaxValue - 15
-
   def dtype(name: String): Either[String, Dtype] = {
     def use = s"Use one of ${Encoder.targets.mkString(", ")}."
     Dtype.of(name) match {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding, UnencodableValueException}
-import io.github.semyonsinchenko.safetensors.dataset.NumberType
+import io.github.semyonsinchenko.safetensors.dataset.{NumberType, TensorStruct}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** What `arr_to_st` does with a row, interpreted and generated alike. */
@@ -57,7 +57,7 @@ private[functions] object ArrayToTensor {
 
     def bytes(numbers: ArrayData): Array[Byte] = {
       val length = numbers.numElements().toLong * dtype.bits / 8
-      if (length > Arguments.MaxBytes)
+      if (length > TensorStruct.MaxBytes)
         throw error(
           s"${numbers.numElements()} elements of $dtype are $length bytes, more than Spark's binary holds.")
       val out = new Array[Byte](length.toInt)

@@ -33,7 +33,7 @@ final class TensorToArray(elements: Elements) extends Serializable {
     if (count * dtype.bits / 8 != bytes) throw error(
       s"the tensor's `data` has $bytes bytes, but ${Arguments.text(dims)} of $dtype takes " +
         s"${Arguments.product(dims) * dtype.bits / 8}.")
-    if (count * elements.dataType.defaultSize > Arguments.MaxBytes) throw error(
+    if (count * elements.dataType.defaultSize > TensorStruct.MaxBytes) throw error(
       s"$count elements are more than Spark's ${ArrayType(elements.dataType).sql} holds.")
   }
 

@@ -1,12 +1,12 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import java.io.{File, FileNotFoundException}
+import java.io.FileNotFoundException
 import java.nio.file.NoSuchFileException
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{LocalFileSystem, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, LocalFile}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException}
 
 /** Opens files: local ones by mapping, others as Hadoop streams. */
@@ -14,10 +14,10 @@ private[read] object Sources {
 
   def open(file: DataFile, conf: Configuration): ByteSource = {
     val path = new Path(file.path)
-    try path.getFileSystem(conf) match {
-        case _: LocalFileSystem | _: RawLocalFileSystem =>
-          new MappedSource(new File(path.toUri.getPath), file.path)
-        case fs => new StreamSource(fs.open(path), file.path, file.length)
+    val fs   = path.getFileSystem(conf)
+    try LocalFile.of(path, fs) match {
+        case Some(local) => new MappedSource(local.toFile, file.path)
+        case None        => new StreamSource(fs.open(path), file.path, file.length)
       }
     catch {
       case _: FileNotFoundException | _: NoSuchFileException =>

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, TensorInfo}
 
 /** A tensor as a Tensor Struct, with the fields that the query needs and no more: bytes are read only for `data`. */
@@ -18,8 +19,8 @@ private[read] object TensorRow {
 
   // The one copy of the tensor's bytes: Spark's binary value is an array.
   private def data(source: ByteSource, header: Header, tensor: TensorInfo): Array[Byte] = {
-    if (tensor.size > MaxBinary) throw new UnreadableFileException(
-      s"${source.name}: tensor `${tensor.name}` has ${tensor.size} bytes, and a binary value holds at most $MaxBinary. " +
+    if (tensor.size > TensorStruct.MaxBytes) throw new UnreadableFileException(
+      s"${source.name}: tensor `${tensor.name}` has ${tensor.size} bytes, and a binary value holds at most ${TensorStruct.MaxBytes}. " +
         "Select its `shape` and `dtype` only.")
     source.bytes(header.dataStart + tensor.begin, tensor.size.toInt)
   }
@@ -30,7 +31,4 @@ private[read] object TensorRow {
         s"${tensor.shape.map(java.lang.Long.toUnsignedString).mkString("[", ", ", "]")}. Select its other fields only.")
     UnsafeArrayData.fromPrimitiveArray(tensor.shape.iterator.map(_.toInt).toArray)
   }
-
-  // The longest array that every JVM gives.
-  private val MaxBinary = Int.MaxValue - 15
 }

@@ -21,9 +21,7 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
 
   /** Appends a row's cell; `rows` are in the batch already. */
   def append(row: InternalRow, rows: Int): Unit = {
-    if (row.isNullAt(plan.ordinal))
-      throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
-    val next = encoder.encode(row, plan.ordinal, toPayload)
+    val next = encoder.append(row, plan.ordinal, toPayload)
     if ((next ne sample) && next != sample) {
       if (rows > 0) throw new InvalidCellException(
         s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")

@@ -21,11 +21,8 @@ private[write] final class BatchShardWriter(
   override def write(row: InternalRow): Unit = {
     var i = 0
     while (i < columns.length) {
-      try columns(i).append(row, rows)
-      catch {
-        case e: InvalidCellException => throw new InvalidRowException(
-            s"Column `${columns(i).name}`, row ${written} of partition $partition: ${e.getMessage}.")
-      }
+      val column = columns(i)
+      InvalidRowException.locating(column.name, written, partition)(column.append(row, rows))
       i += 1
     }
     rows += 1

@@ -8,6 +8,17 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 private[write] trait CellEncoder {
 
   /**
+   * Appends the bytes of a row's cell, as [[encode]] does.
+   *
+   * @throws InvalidCellException if it is null or no tensor
+   */
+  final def append(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
+    if (row.isNullAt(ordinal))
+      throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
+    encode(row, ordinal, payloadOf)
+  }
+
+  /**
    * Appends a cell's bytes to the payload for its dtype, and tells what sample it is. The cell is not null.
    *
    * @throws InvalidCellException if it is no tensor

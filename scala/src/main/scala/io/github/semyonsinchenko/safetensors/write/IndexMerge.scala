@@ -6,6 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.dataset.{CloseableEntries, DataException, IndexEntry}
+import io.github.semyonsinchenko.safetensors.format.Utf8Order
 
 /** Merges sorted runs as streams: what it takes of the driver's memory does not grow with the keys. */
 private[write] final class IndexMerge(runs: Path, conf: Configuration) {
@@ -48,7 +49,7 @@ private final case class Head(entry: IndexEntry, source: CloseableEntries)
 private object Head {
   // Equal keys, as of the shards of a batch-mode dataset, by shard.
   val order: Ordering[Head] = { (a, b) =>
-    val keys = IndexRuns.compare(a.entry.key, b.entry.key)
+    val keys = Utf8Order.compare(a.entry.key, b.entry.key)
     if (keys != 0) keys else a.entry.file.compareTo(b.entry.file)
   }
 }

@@ -2,7 +2,6 @@ package io.github.semyonsinchenko.safetensors.write
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util
 import java.util.UUID
 
 import scala.collection.mutable
@@ -12,7 +11,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.dataset.{CloseableEntries, IndexEntry}
-import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.format.{TensorInfo, Utf8Order}
 
 /**
  * The index entries of a task's shards, as sorted runs: a file for each shard, in a directory of the job's. The driver merges
@@ -25,7 +24,7 @@ private[write] final class IndexRuns(directory: Path, conf: Configuration) {
 
   /** The tensors of a shard whose byte buffer begins at `dataStart`. */
   def add(shard: String, tensors: Seq[TensorInfo], dataStart: Long): Unit = {
-    val sorted = tensors.sortWith((a, b) => IndexRuns.before(a.name, b.name))
+    val sorted = tensors.sortBy(_.name)(Utf8Order)
     val entries = sorted.iterator.map(tensor =>
       IndexEntry(tensor.name, shard, tensor.shape.map(_.toInt), tensor.dtype.name, dataStart + tensor.begin,
         dataStart + tensor.end))
@@ -34,12 +33,6 @@ private[write] final class IndexRuns(directory: Path, conf: Configuration) {
 }
 
 private[write] object IndexRuns {
-
-  /** By UTF-8 bytes, as Parquet orders strings; the order of UTF-16 differs beyond the basic plane. */
-  def before(left: String, right: String): Boolean = compare(left, right) < 0
-
-  def compare(left: String, right: String): Int =
-    util.Arrays.compareUnsigned(left.getBytes(UTF_8), right.getBytes(UTF_8))
 
   /** A new run with these entries, which come in order; its name. */
   def write(directory: Path, entries: Iterator[IndexEntry], conf: Configuration): String = {

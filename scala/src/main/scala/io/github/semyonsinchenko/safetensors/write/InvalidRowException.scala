@@ -4,3 +4,14 @@ import io.github.semyonsinchenko.safetensors.dataset.DataException
 
 /** A row that cannot be written: which column and row, what is wrong, and what to do. */
 final class InvalidRowException(message: String) extends DataException(message, "SAFETENSORS_INVALID_ROW")
+
+private[write] object InvalidRowException {
+
+  /** Says of a cell that is wrong where it is. */
+  def locating[A](column: String, row: Long, partition: Int)(cell: => A): A =
+    try cell
+    catch {
+      case e: InvalidCellException =>
+        throw new InvalidRowException(s"Column `$column`, row $row of partition $partition: ${e.getMessage}.")
+    }
+}

@@ -21,11 +21,9 @@ private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, i
 
   /** Appends a row's cell to the section of its dtype; the sample, the section, and where in it the bytes begin. */
   def append(row: InternalRow, sectionOf: Dtype => Section): (Sample, Section, Long) = {
-    if (row.isNullAt(plan.ordinal))
-      throw new InvalidCellException("null, and tensors have no nulls. Fill it, or filter the row out")
     var section: Section = null
     var begin            = 0L
-    val sample = encoder.encode(row, plan.ordinal,
+    val sample = encoder.append(row, plan.ordinal,
       dtype => { section = sectionOf(dtype); begin = section.payload.size; section.payload })
     summary.note(sample)
     (sample, section, begin)

@@ -50,13 +50,8 @@ private[write] final class KeyValueShardWriter(
   private def isFull: Boolean =
     bytes + headerBytes + lastRow > plan.shardBytes || headerBytes > MaxHeaderBytes
 
-  private def located[A](column: String)(body: => A): A =
-    try body
-    catch {
-      case e: InvalidCellException =>
-        throw new InvalidRowException(
-          s"Column `$column`, row $written of partition $partition: ${e.getMessage}.")
-    }
+  private def located[A](column: String)(cell: => A): A =
+    InvalidRowException.locating(column, written, partition)(cell)
 
   private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
     val name = column.tensorName(key)

@@ -1,13 +1,16 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.io.{File, OutputStream}
+import java.io.OutputStream
 import java.nio.ByteBuffer
 import java.nio.channels.{Channels, FileChannel, WritableByteChannel}
+import java.nio.file
 import java.nio.file.{Files, StandardOpenOption}
 import java.util.zip.CRC32C
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{LocalFileSystem, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.Path
+
+import io.github.semyonsinchenko.safetensors.dataset.LocalFile
 
 /** A shard's file while it is written; knows its length and its checksum. */
 private[write] final class ShardFile private (channel: WritableByteChannel) extends AutoCloseable {
@@ -30,13 +33,14 @@ private[write] final class ShardFile private (channel: WritableByteChannel) exte
 private[write] object ShardFile {
 
   /** A new file at `path`; local ones are written by a channel, which takes the bytes from outside the heap as they are. */
-  def create(path: Path, conf: Configuration): ShardFile = path.getFileSystem(conf) match {
-    case _: LocalFileSystem | _: RawLocalFileSystem => new ShardFile(local(new File(path.toUri.getPath)))
-    case fs => new ShardFile(Channels.newChannel(fs.create(path, false): OutputStream))
+  def create(path: Path, conf: Configuration): ShardFile = {
+    val fs = path.getFileSystem(conf)
+    new ShardFile(LocalFile.of(path, fs).fold(Channels.newChannel(fs.create(path, false): OutputStream))(
+        local))
   }
 
-  private def local(file: File): FileChannel = {
-    Files.createDirectories(file.getParentFile.toPath)
-    FileChannel.open(file.toPath, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+  private def local(path: file.Path): WritableByteChannel = {
+    Files.createDirectories(path.getParent)
+    FileChannel.open(path, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
   }
 }

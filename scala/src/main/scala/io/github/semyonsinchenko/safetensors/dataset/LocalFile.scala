@@ -1,0 +1,16 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.io.File
+import java.nio.file
+
+import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
+
+/** Files of this machine, which are better reached through `java.nio` than through Hadoop's file system. */
+object LocalFile {
+
+  /** None on any other file system, one that wraps the local one included. */
+  def of(path: Path, fs: FileSystem): Option[file.Path] = fs match {
+    case _: LocalFileSystem | _: RawLocalFileSystem => Some(new File(path.toUri.getPath).toPath)
+    case _                                          => None
+  }
+}
