@@ -249,3 +249,15 @@ def test_shard_that_is_gone_is_an_error_with_its_name(spark: SparkSession, path:
     dataset = write(numbers(spark, 4), path, batch_size=2)
     dataset.shards[1].unlink()
     assert dataset.shards[1].name in error_of(lambda: read(spark, path).collect())
+
+
+def test_table_with_columns_that_only_writes_take_can_be_described(spark: SparkSession, path: Path) -> None:
+    spark.sql(f"CREATE TABLE described (x array<float>) USING safetensors OPTIONS (batch_size 2) LOCATION '{path}'")
+    spark.sql("INSERT INTO described SELECT array(1F, 2F) FROM range(3)")
+    try:
+        columns = {row["col_name"]: row["data_type"] for row in spark.sql("DESCRIBE EXTENDED described").collect()}
+        assert columns["x"] == "array<float>"
+        message = error_of(lambda: spark.table("described").explain())
+        assert_says(message, "`x`", "array<float>", "struct<data:binary,shape:array<int>,dtype:string>")
+    finally:
+        spark.sql("DROP TABLE described")

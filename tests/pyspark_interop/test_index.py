@@ -94,11 +94,31 @@ def test_overwrite_without_an_index_takes_the_old_one_away(spark: SparkSession, 
     assert not (path / INDEX).exists()
 
 
-def test_index_for_a_part_of_a_dataset_is_refused(spark: SparkSession, path: Path) -> None:
+def test_append_gives_a_dataset_without_an_index_one_of_all_its_shards(spark: SparkSession, path: Path) -> None:
+    write(keyed(spark, *KEYS[:3], partitions=2), path, name_col="k")
+    dataset = write(keyed(spark, *KEYS[3:]), path, name_col="k", generate_index="true")
+    assert len(index(dataset)) == 2 * len(KEYS)
+    assert_leads_to_every_tensor(dataset)
+
+
+def test_append_makes_an_index_anew_that_is_out_of_date(spark: SparkSession, path: Path) -> None:
+    write(keyed(spark, "a"), path, name_col="k", generate_index="true")
+    outdated = (path / INDEX).read_bytes()
+    write(keyed(spark, "b"), path, name_col="k")
+    (path / INDEX).write_bytes(outdated)
+    (path / f".{INDEX}.crc").unlink(missing_ok=True)
+    dataset = write(keyed(spark, "c"), path, name_col="k")
+    assert len(index(dataset)) == 6
+    assert_leads_to_every_tensor(dataset)
+    assert commit_of_index(dataset) == dataset.manifest["commit_id"]
+
+
+def test_index_of_a_dataset_with_equal_keys_is_refused(spark: SparkSession, path: Path) -> None:
+    write(keyed(spark, "a"), path, name_col="k")
     write(keyed(spark, "a"), path, name_col="k")
     before = files(path)
     message = error_of(lambda: write(keyed(spark, "b"), path, name_col="k", generate_index="true"))
-    assert_says(message, "without an index", "generate_index", "overwrite")
+    assert_says(message, "`a__n` stands in two shards", "without `generate_index`")
     assert files(path) == before
 
 

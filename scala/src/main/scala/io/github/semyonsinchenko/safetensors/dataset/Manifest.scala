@@ -63,6 +63,12 @@ object Manifest {
       finally in.close()
     } catch { case _: FileNotFoundException => None }
   }
+
+  def delete(directory: Path, conf: Configuration): Unit = {
+    val path = new Path(directory, FileName)
+    path.getFileSystem(conf).delete(path, false)
+    ()
+  }
 }
 
 /** A manifest that cannot be relied on. */

@@ -58,6 +58,12 @@ object TensorIndex {
     override protected def getWriteSupport(conf: Configuration): IndexSupport = new IndexSupport
   }
 
+  /** Whether the directory has an index, be it out of date. */
+  def exists(directory: Path, conf: Configuration): Boolean = {
+    val path = new Path(directory, FileName)
+    path.getFileSystem(conf).exists(path)
+  }
+
   /** The commit that the directory's index was made in; none where there is no index. */
   def commitId(directory: Path, conf: Configuration): Option[String] =
     try {

@@ -11,15 +11,26 @@ import org.apache.spark.util.SerializableConfiguration
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 
 /** A planned read: a row for each file, a partition for each row. */
-private[read] final class SafetensorsScan(plan: ScanPlan, required: StructType, conf: Configuration)
-    extends Scan with Batch {
+private[read] final class SafetensorsScan(
+    files: Seq[DataFile],
+    schema: StructType,
+    required: StructType,
+    conf: Configuration)
+    extends Scan {
 
   override def readSchema(): StructType = required
 
   override def description(): String =
-    s"safetensors ${plan.files.size} files, tensors ${plan.columns.map(_.name).mkString("[", ", ", "]")}"
+    s"safetensors ${files.size} files, tensors ${required.fieldNames.mkString("[", ", ", "]")}"
 
-  override def toBatch: Batch = this
+  // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
+  override def toBatch: Batch = {
+    ScanPlan.checkSchema(schema)
+    new SafetensorsBatch(ScanPlan.of(files, required), conf)
+  }
+}
+
+private final class SafetensorsBatch(plan: ScanPlan, conf: Configuration) extends Batch {
 
   override def planInputPartitions(): Array[InputPartition] = plan.files.map(FilePartition(_)).toArray
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 
 /** Collects what the query needs of the files: columns, and fields of them. */
-final class SafetensorsScanBuilder(files: => Seq[DataFile], schema: StructType, conf: Configuration)
+final class SafetensorsScanBuilder(files: Seq[DataFile], schema: StructType, conf: Configuration)
     extends ScanBuilder
     with SupportsPushDownRequiredColumns {
 
@@ -15,8 +15,5 @@ final class SafetensorsScanBuilder(files: => Seq[DataFile], schema: StructType, 
 
   override def pruneColumns(requiredSchema: StructType): Unit = required = requiredSchema
 
-  override def build(): Scan = {
-    ScanPlan.checkSchema(schema)
-    new SafetensorsScan(ScanPlan.of(files, required), required, conf)
-  }
+  override def build(): Scan = new SafetensorsScan(files, schema, required, conf)
 }

@@ -5,7 +5,13 @@ import scala.util.Using
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, InvalidRequestException, TensorStruct}
+import io.github.semyonsinchenko.safetensors.dataset.{
+  DataFile,
+  InvalidRequestException,
+  Sources,
+  TensorStruct,
+  UnreadableFileException
+}
 import io.github.semyonsinchenko.safetensors.format.Header
 
 /** The schema of a dataset by the header of its first file: a column for each tensor, in the order of their bytes. */

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeArrayData}
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.dataset.{TensorStruct, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, TensorInfo}
 
 /** A tensor as a Tensor Struct, with the fields that the query needs and no more: bytes are read only for `data`. */

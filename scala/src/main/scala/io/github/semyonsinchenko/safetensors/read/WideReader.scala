@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.connector.read.PartitionReader
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header}
 
 /** One file as one row: a column for each tensor that the query needs. */

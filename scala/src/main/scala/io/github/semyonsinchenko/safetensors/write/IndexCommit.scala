@@ -1,14 +1,19 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.io.IOException
 import java.util.UUID
+
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.parquet.ParquetRuntimeException
 
 import io.github.semyonsinchenko.safetensors.dataset.{
   AtomicFile,
-  InvalidRequestException,
+  DatasetFiles,
   Manifest,
+  Sources,
   TensorIndex
 }
 
@@ -28,12 +33,28 @@ private[write] final class IndexCommit(target: Target, mode: WriteMode, id: UUID
 
   /** @param kept the manifest whose shards stay */
   def prepare(kept: Option[Manifest], files: Seq[String]): Unit = if (target.indexed) {
-    if (kept.exists(old => old.shards.nonEmpty && !isIndexed(old))) throw new InvalidRequestException(
-      s"${target.directory} lost its index to another write while this one ran. Nothing was changed; write again.")
-    val older   = kept.filter(isIndexed).map(_ => TensorIndex.read(target.directory, conf))
-    val entries = new IndexMerge(runs, conf).entries(files, older)
+    val current   = kept.filter(isIndexed)
+    val older     = current.map(_ => TensorIndex.read(target.directory, conf))
+    val unindexed = if (kept.isDefined && current.isEmpty) runsOfHeaders() else Nil
+    val entries   = new IndexMerge(runs, conf).entries(unindexed ++ files, older)
     try TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, conf)
-    finally entries.close()
+    catch {
+      // Parquet's own message is of its own resources.
+      case e: ParquetRuntimeException =>
+        val cause = Option(e.getCause).getOrElse(e)
+        throw new IOException(s"The index of ${target.directory} could not be written: ${cause.getMessage}",
+          e)
+    } finally entries.close()
+  }
+
+  /** The entries of the shards that stay, which no index knows: it was not asked for, or its write died. */
+  private def runsOfHeaders(): Seq[String] = {
+    val made = new IndexRuns(runs, conf)
+    DatasetFiles.of(target.directory, conf).foreach { shard =>
+      val header = Using.resource(Sources.open(shard, conf))(Sources.header)
+      made.add(new Path(shard.path).getName, header.tensors, header.dataStart)
+    }
+    made.files
   }
 
   private def isIndexed(manifest: Manifest): Boolean =
@@ -43,6 +64,9 @@ private[write] final class IndexCommit(target: Target, mode: WriteMode, id: UUID
 
   /** Puts the new index in its place. Until the manifest follows it is of another commit, and readers do without it. */
   def publish(): Unit = if (target.indexed) AtomicFile.replace(fresh, place, conf)
+
+  /** Takes back what was published into a directory without a dataset. */
+  def withdraw(): Unit = delete(place)
 
   /** Deletes an index that the new manifest has none of. */
   def retire(): Unit = if (!target.indexed) delete(place)

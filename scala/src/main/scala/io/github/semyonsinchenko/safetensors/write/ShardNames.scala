@@ -15,3 +15,9 @@ private[write] final class ShardNames(partition: Int, base: UUID = UUID.randomUU
     f"part-$partition%05d-$uuid.safetensors"
   }
 }
+
+private[write] object ShardNames {
+  private val pattern = "part-[0-9]{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\.safetensors".r
+
+  def matches(name: String): Boolean = pattern.matches(name)
+}

@@ -34,7 +34,7 @@ private[write] object Target {
     Manifest.read(directory, conf) match {
       case Some(old) if existing == Existing.Keep =>
         checkLike(old, plan, directory)
-        Target(directory, existing, keepsIndex(old, plan, directory, conf))
+        Target(directory, existing, plan.generateIndex || TensorIndex.exists(directory, conf))
       case Some(_) => Target(directory, existing, plan.generateIndex)
       case None =>
         present.find(isData).foreach(refuse(directory, _))
@@ -61,16 +61,12 @@ private[write] object Target {
     s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
       s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
 
-  private def keepsIndex(old: Manifest, plan: WritePlan, directory: Path, conf: Configuration): Boolean = {
-    val hasIndex = TensorIndex.commitId(directory, conf).contains(old.commitId)
-    if (plan.generateIndex && !hasIndex && old.shards.nonEmpty) throw new InvalidRequestException(
-      s"$directory has shards without an index, and an append with `generate_index` would index its own alone. Append " +
-        "without it, or overwrite the dataset with it.")
-    hasIndex || plan.generateIndex
-  }
-
-  /** @throws InvalidRequestException if this write cannot be appended to that dataset */
-  def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = {
+  /**
+   * A dataset without shards takes any.
+   *
+   * @throws InvalidRequestException if this write cannot be appended to that dataset
+   */
+  def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = if (old.shards.nonEmpty) {
     def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
       s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
     if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)

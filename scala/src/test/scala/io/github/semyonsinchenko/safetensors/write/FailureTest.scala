@@ -2,6 +2,9 @@ package io.github.semyonsinchenko.safetensors.write
 
 import java.nio.file.{Files, Path => LocalPath}
 import java.nio.file.attribute.FileTime
+import java.time.{Duration, Instant}
+
+import scala.jdk.CollectionConverters._
 
 /** Whatever fails, and whether or not the writer is there to clean up: readers see the old dataset or the new one. */
 class FailureTest extends FaultyWrites("local[2]") {
@@ -23,6 +26,9 @@ class FailureTest extends FaultyWrites("local[2]") {
     "writing the lock"                -> Step("write", "/_commit.lock$"),
     "closing the lock"                -> Step("close", "/_commit.lock$"),
     "reading the old manifest"        -> Step("open", "/dataset_manifest.json$", 2),
+    "creating the commit's record"    -> Step("create", "/_commit-.*.pending$"),
+    "writing the commit's record"     -> Step("write", "/_commit-.*.pending$"),
+    "closing the commit's record"     -> Step("close", "/_commit-.*.pending$"),
     "looking if the lock is held"     -> Step("open", "/_commit.lock$"),
     "creating the manifest"           -> Step("create", "/dataset_manifest.json$"),
     "writing the manifest"            -> Step("write", "/dataset_manifest.json$"),
@@ -36,16 +42,32 @@ class FailureTest extends FaultyWrites("local[2]") {
   )
   private val deletion = Seq("deleting an old shard" -> Step("delete", "/part-.*.safetensors$", 2))
 
-  private val ways =
-    Seq("append" -> batch, "overwrite" -> batch, "append" -> keyValue, "overwrite" -> keyValue)
+  /** A step of the index, which is made before the job commits and put in its place before the manifest. */
+  private val indexPoints = Seq(
+    "creating a task's run of the index" -> Step("create", "/_index-.*.run$", 2),
+    "closing a task's run of the index"  -> Step("close", "/_index-.*.run$"),
+    "creating the index"                 -> Step("create", "/._tensor_index.parquet.*.tmp$"),
+    "writing the index"                  -> Step("write", "/._tensor_index.parquet.*.tmp$", 2),
+    "deleting the old index"             -> Step("delete", "/_tensor_index.parquet$"),
+    "putting the index in its place"     -> Step("rename", "/._tensor_index.parquet.*.tmp$"),
+    "the manifest behind the index"      -> Step("create", "/dataset_manifest.json$")
+  )
+
   private val keyed =
     Set("writing in the middle of one", "moving the third shard of a job", "closing the manifest")
 
-  for ((mode, options) <- ways; (what, step) <- points if options == batch || keyed(what)) {
-    val name = s"${if (options == batch) "batch" else "key-value"} $mode, $what"
-    val at   = if (options == keyValue && step.nth == 3) step.copy(nth = 2) else step
-    test(s"$name fails")(fails(name, mode, options, at))
-    test(s"$name is the last that the writer does")(dies(name, mode, options, at))
+  for (mode <- Seq("append", "overwrite")) {
+    points.foreach { case (what, step) => test(s"batch $mode, $what", mode, batch, step) }
+    points.filter(point => keyed(point._1)).foreach { case (what, step) =>
+      // A task has one shard.
+      test(s"key-value $mode, $what", mode, keyValue, if (step.nth == 3) step.copy(nth = 2) else step)
+    }
+    indexPoints.foreach { case (what, step) => test(s"indexed $mode, $what", mode, indexed, step) }
+  }
+
+  private def test(name: String, mode: String, options: Options, step: Step): Unit = {
+    test(s"$name fails")(fails(name, mode, options, step))
+    test(s"$name is the last that the writer does")(dies(name, mode, options, step))
   }
 
   for (mode      <- Seq("append", "overwrite");
@@ -54,7 +76,12 @@ class FailureTest extends FaultyWrites("local[2]") {
     test(s"batch $mode, $what is the last that the writer does")(diesLate(s"batch $mode, $what", mode, step))
   }
 
-  for ((what, step) <- points if keyed(what))
+  private val firstPoints = points.filter(point => keyed(point._1)) ++ Seq(
+    "closing the commit's record"      -> Step("close", "/_commit-.*.pending$"),
+    "closing the manifest of its rows" -> Step("close", "/dataset_manifest.json$", 2)
+  )
+
+  for ((what, step) <- firstPoints) {
     test(s"first write, $what fails") {
       inDataset { directory =>
         failing(directory, "append", batch, step, forGood = false)
@@ -66,6 +93,18 @@ class FailureTest extends FaultyWrites("local[2]") {
       }
     }
 
+    test(s"first write, $what is the last that the writer does") {
+      inDataset { directory =>
+        failing(directory, "append", batch, step, forGood = true)
+        val message = messageOf(seen(directory, batch))
+        assert(
+          message.contains("holds no safetensors files") || message.contains("The dataset has no shards"))
+        info(s"first write, $what: the reader saw no rows; left: ${kinds(directory)}")
+        assertRecovers(directory, "append", batch, fresh)
+      }
+    }
+  }
+
   /** The old dataset stands, as if nothing had been, and a second try succeeds. */
   private def fails(name: String, mode: String, options: Options, step: Step): Unit = inDataset { directory =>
     write(rows(old), directory, "append", options)
@@ -75,6 +114,7 @@ class FailureTest extends FaultyWrites("local[2]") {
     write(rows(fresh), directory, mode, options)
     assertNew(directory, mode, options)
     assert(leftovers(directory).isEmpty)
+    if (options == indexed) assert(keys(directory).get.sorted == seen(directory, options).sorted)
   }
 
   /** The old dataset stands, beside leftovers, and a second try succeeds. */
@@ -83,11 +123,26 @@ class FailureTest extends FaultyWrites("local[2]") {
     failing(directory, mode, options, step, forGood = true)
     tell(name, directory, options)
     assert(seen(directory, options) == old)
+    assertRecovers(directory, mode, options, if (mode == "append") old ++ fresh else fresh)
+  }
+
+  /** The next write removes what a commit that died has left; what jobs that died before have left goes in a week. */
+  private def assertRecovers(
+      directory: LocalPath,
+      mode: String,
+      options: Options,
+      expected: Seq[Int]): Unit = {
     ageLock(directory)
-    val left = leftovers(directory).filterNot(_ == "_commit.lock")
     write(rows(fresh), directory, mode, options)
-    assertNew(directory, mode, options)
-    assert(leftovers(directory) == left)
+    assert(seen(directory, options) == expected)
+    val left = leftovers(directory)
+    assert(left.forall(file =>
+        file.startsWith("_temporary") || file.startsWith("_index-") || file.startsWith(".")))
+    Files.walk(directory).iterator.asScala.filterNot(_ == directory).foreach(age(_, Duration.ofDays(8)))
+    write(rows(another), directory, "append", options)
+    assert(seen(directory, options) == expected ++ another)
+    assert(leftovers(directory).isEmpty)
+    if (options == indexed) assert(keys(directory).get.sorted == (expected ++ another).sorted)
   }
 
   /** The write succeeds, as it would be repeated else; what could not be deleted is left. */
@@ -96,8 +151,10 @@ class FailureTest extends FaultyWrites("local[2]") {
     Faults.during(step, forGood = false)(write(rows(fresh), directory, mode, batch))
     tell(name, directory, batch)
     assertNew(directory, mode, batch)
-    assert(leftovers(directory).size <= (if (step.operation == "delete") 1 else 0))
+    // An old shard, and the record that names it.
+    assert(leftovers(directory).size <= (if (step.operation == "delete") 2 else 0))
     again(directory, mode)
+    assert(leftovers(directory).isEmpty)
   }
 
   /** The new dataset stands, though the writer may not know. */
@@ -141,10 +198,12 @@ class FailureTest extends FaultyWrites("local[2]") {
   /** The lock of a writer that died is taken away five minutes later. */
   private def ageLock(directory: LocalPath): Unit = {
     val lock = directory.resolve("_commit.lock")
-    if (Files.exists(lock)) {
-      Files.setLastModifiedTime(lock, FileTime.fromMillis(System.currentTimeMillis - 301000))
-      ()
-    }
+    if (Files.exists(lock)) age(lock, Duration.ofSeconds(301))
+  }
+
+  private def age(file: LocalPath, age: Duration): Unit = {
+    Files.setLastModifiedTime(file, FileTime.from(Instant.now.minus(age)))
+    ()
   }
 
   private def tell(name: String, directory: LocalPath, options: Options): Unit = {
@@ -154,9 +213,20 @@ class FailureTest extends FaultyWrites("local[2]") {
         case (what, rows) if numbers.containsSlice(rows) =>
           what
       }
-    val left  = leftovers(directory).map(_.replaceFirst("^_temporary/.*", "_temporary"))
-    val kinds = left.map(_.replaceFirst("^part-.*", "shards without a name in the manifest")).distinct
-    info(s"$name: the reader saw ${parts.mkString(" and ")}, ${numbers.size} in all; left: " +
-      (if (kinds.isEmpty) "nothing" else kinds.mkString(", ")))
+    info(
+      s"$name: the reader saw ${parts.mkString(" and ")}, ${numbers.size} in all; left: ${kinds(directory)}")
+  }
+
+  private def kinds(directory: LocalPath): String = {
+    val named = leftovers(directory).map {
+      case s"_temporary/$_"      => "files of tasks"
+      case s"_index-$_"          => "runs of the index"
+      case s"part-$_"            => "shards without a name in the manifest"
+      case s"_commit-$_.pending" => "the commit's record"
+      case s".$file.json.$_.tmp" => "a new manifest"
+      case s".$file.parquet.$_"  => "a new index"
+      case other                 => other
+    }
+    if (named.isEmpty) "nothing" else named.distinct.mkString(", ")
   }
 }

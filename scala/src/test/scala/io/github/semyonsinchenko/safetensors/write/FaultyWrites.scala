@@ -4,6 +4,7 @@ import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.{Files, Path => LocalPath}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -15,7 +16,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest, TensorIndex}
 
 /** Small datasets written through a [[FaultyFileSystem]], and what a reader sees of them by the plain one. */
 abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAfterAll with Eventually {
@@ -30,6 +31,7 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
   protected type Options = Map[String, String]
   protected val batch: Options    = Map("batch_size" -> "3")
   protected val keyValue: Options = Map("name_col" -> "id")
+  protected val indexed: Options  = keyValue + ("generate_index" -> "true")
 
   /** The numbers, in two partitions: twelve make four batches of three. Each goes through `check` in its task. */
   protected def rows(numbers: Range, check: Int => Unit = _ => ()): DataFrame = {
@@ -39,7 +41,7 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
   }
 
   protected def writer(df: DataFrame, mode: String, options: Options): DataFrameWriter[Row] = {
-    val columns = if (options == keyValue) df else df.select("x")
+    val columns = if (hasKeys(options)) df else df.select("x")
     columns.write.format("safetensors").options(options).mode(mode)
   }
 
@@ -50,7 +52,9 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
 
   /** The numbers that a reader of the dataset sees, in its order. */
   protected def seen(directory: LocalPath, options: Options): Seq[Int] =
-    if (options == keyValue) shards(directory).flatMap(numbersOf) else numbersOf(directory.toString)
+    if (hasKeys(options)) shards(directory).flatMap(numbersOf) else numbersOf(directory.toString)
+
+  private def hasKeys(options: Options): Boolean = options.contains("name_col")
 
   private def numbersOf(path: String): Seq[Int] = {
     val files   = spark.read.format("safetensors").option("inferSchema", "true").load(path).collect().toSeq
@@ -67,12 +71,21 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
   protected def shards(directory: LocalPath): Seq[String] =
     DatasetFiles.of(new Path(directory.toUri), new Configuration).map(_.path)
 
-  /** All files below a directory, but for the manifest and what it names. */
+  /** The keys in the dataset's index, if it has one that is not out of date. */
+  protected def keys(directory: LocalPath): Option[Seq[Int]] = {
+    val path     = new Path(directory.toUri)
+    val manifest = Manifest.read(path, new Configuration).map(_.commitId)
+    Option.when(TensorIndex.commitId(path, new Configuration) == manifest)(
+      Using.resource(TensorIndex.read(path, new Configuration))(_.map(_.key.toInt).toSeq))
+  }
+
+  /** All files below a directory, but for the manifest, what it names, and the index. */
   protected def leftovers(directory: LocalPath): Seq[String] = {
     val named =
       Manifest.read(new Path(directory.toUri), new Configuration).toSeq.flatMap(_.shards).map(_.file)
     val files = Files.walk(directory).iterator.asScala.filter(Files.isRegularFile(_)).toSeq
-    files.map(directory.relativize(_).toString).filterNot((Manifest.FileName +: named).contains(_)).sorted
+    files.map(directory.relativize(_).toString).filterNot(
+      (Manifest.FileName +: TensorIndex.FileName +: named).contains(_)).sorted
   }
 
   /** Other tasks of a job that failed may still run. */

@@ -1,4 +1,4 @@
-package io.github.semyonsinchenko.safetensors.read
+package io.github.semyonsinchenko.safetensors.dataset
 
 import java.io.{EOFException, File}
 import java.nio.MappedByteBuffer
@@ -12,7 +12,7 @@ import io.github.semyonsinchenko.safetensors.format.ByteSource
  *
  * A map ends at 2 GiB, so that the file is mapped in windows, each when it is first asked for.
  */
-private[read] final class MappedSource(file: File, val name: String) extends ByteSource {
+private[dataset] final class MappedSource(file: File, val name: String) extends ByteSource {
   import MappedSource._
 
   private val channel       = FileChannel.open(file.toPath, StandardOpenOption.READ)

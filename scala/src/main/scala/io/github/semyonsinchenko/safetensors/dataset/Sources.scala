@@ -1,4 +1,4 @@
-package io.github.semyonsinchenko.safetensors.read
+package io.github.semyonsinchenko.safetensors.dataset
 
 import java.io.FileNotFoundException
 import java.nio.file.NoSuchFileException
@@ -6,11 +6,10 @@ import java.nio.file.NoSuchFileException
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, LocalFile}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException}
 
 /** Opens files: local ones by mapping, others as Hadoop streams. */
-private[read] object Sources {
+private[safetensors] object Sources {
 
   def open(file: DataFile, conf: Configuration): ByteSource = {
     val path = new Path(file.path)

@@ -1,4 +1,4 @@
-package io.github.semyonsinchenko.safetensors.read
+package io.github.semyonsinchenko.safetensors.dataset
 
 import java.io.{EOFException, RandomAccessFile}
 import java.nio.file.Files

@@ -1,6 +1,4 @@
-package io.github.semyonsinchenko.safetensors.read
-
-import io.github.semyonsinchenko.safetensors.dataset.DataException
+package io.github.semyonsinchenko.safetensors.dataset
 
 /** A file that a query cannot read: which file and tensor, what is wrong, and what to do. */
 final class UnreadableFileException(message: String, cause: Throwable = null)

@@ -1,11 +1,11 @@
-package io.github.semyonsinchenko.safetensors.read
+package io.github.semyonsinchenko.safetensors.dataset
 
 import org.apache.hadoop.fs.FSDataInputStream
 
 import io.github.semyonsinchenko.safetensors.format.ByteSource
 
 /** A file of any Hadoop file system, read by position: only the ranges that are asked for are fetched. */
-private[read] final class StreamSource(in: FSDataInputStream, val name: String, val length: Long)
+private[dataset] final class StreamSource(in: FSDataInputStream, val name: String, val length: Long)
     extends ByteSource {
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit =
