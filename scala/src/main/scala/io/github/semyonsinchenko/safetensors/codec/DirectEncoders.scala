@@ -61,41 +61,41 @@ private[codec] object DoublesToF64 extends Encoder[Array[Double]] {
   }
 }
 
-/** BF16 is the upper half of a float, so this common case needs only a shift. */
-private[codec] final class FloatsToBF16(rounding: Rounding) extends Encoder[Array[Float]] {
-  import FloatsToBF16._
-
+/**
+ * Floats as F16 or BF16. A normal number needs no more than another exponent and fewer bits; the others, rare but for zero,
+ * go the long way.
+ */
+private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rounding: Rounding)
+    extends Encoder[Array[Float]] {
   private val nearest = rounding == Rounding.NearestEven
-
-  def dtype: Dtype = Dtype.BF16
+  private val shift   = format.floatShift
+  private val rebias  = format.floatRebias
+  private val lowest  = format.floatLowest
+  private val count   = format.floatOverflow(nearest) - lowest
 
   def encode(values: Array[Float], out: ByteBuffer): Unit = {
-    val roundUp = if (nearest) -1 else 0
-    val special = if (nearest) RoundsToInfinity else Infinity
-    val at      = out.position()
-    var i       = 0
+    val up = if (nearest) (1 << (shift - 1)) - 1 else 0
+    val at = out.position()
+    var i  = 0
     while (i < values.length) {
-      val bits = floatToRawIntBits(values(i))
+      val bits      = floatToRawIntBits(values(i))
+      val sign      = (bits >>> 16) & 0x8000
+      val magnitude = bits & Int.MaxValue
       val half =
-        if ((bits & Int.MaxValue) < special) (bits + (roundUp & (0x7fff + ((bits >>> 16) & 1)))) >>> 16
-        else notFinite(values, i)
+        if (Integer.compareUnsigned(magnitude - lowest, count) < 0) {
+          val even = if (nearest) (magnitude >>> shift) & 1 else 0
+          sign | ((magnitude - rebias + up + even) >>> shift)
+        } else if (magnitude == 0) sign
+        else rare(values, i)
       out.putShort(at + 2 * i, half.toShort)
       i += 1
     }
     out.position(at + 2 * values.length): Unit
   }
 
-  /** Infinity or NaN as BF16; a finite number that would become infinite is refused. */
-  private def notFinite(values: Array[Float], index: Int): Int = {
-    val bits      = floatToRawIntBits(values(index))
-    val magnitude = bits & Int.MaxValue
-    if (magnitude < Infinity) throw new UnencodableValueException(values(index).toString, index, dtype)
-    if (magnitude == Infinity) bits >>> 16 else (bits >>> 16) | QuietBit
+  private def rare(values: Array[Float], index: Int): Int = {
+    val half = format.round(values(index).toDouble, nearest)
+    if (half == HalfFloat.Overflow) throw new UnencodableValueException(values(index).toString, index, dtype)
+    half
   }
-}
-
-private object FloatsToBF16 {
-  final val Infinity         = 0x7f800000
-  final val RoundsToInfinity = 0x7f7f8000
-  final val QuietBit         = 0x40
 }

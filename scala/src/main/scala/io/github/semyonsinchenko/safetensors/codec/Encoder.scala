@@ -51,7 +51,8 @@ object Encoder {
 
   def floats(dtype: Dtype, rounding: Rounding): Encoder[Array[Float]] = dtype match {
     case F32  => FloatsToF32
-    case BF16 => new FloatsToBF16(rounding)
+    case F16  => new FloatsToHalf(F16, HalfFloat.F16, rounding)
+    case BF16 => new FloatsToHalf(BF16, HalfFloat.BF16, rounding)
     case _    => new ThroughDouble(Widening.floats, Sink(dtype, rounding))
   }
 

@@ -20,6 +20,19 @@ private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extend
   private val rebias      = (minBiased - 1).toLong << DoubleMantissaBits
   private val smallNormal = minBiased.toLong << DoubleMantissaBits
 
+  /** Bits of a float's mantissa that do not fit. */
+  def floatShift: Int = FloatMantissaBits - mantissaBits
+
+  /** What a float's bits are too large by, once they are shifted. */
+  def floatRebias: Int = (minExponent + FloatBias - 1) << FloatMantissaBits
+
+  /** The bits of the least float from which on shifting is right. With the exponents of a float it is so from zero on. */
+  def floatLowest: Int = if (floatRebias == 0) 0 else floatRebias + (1 << FloatMantissaBits)
+
+  /** The bits of the least float that becomes infinite. */
+  def floatOverflow(nearest: Boolean): Int =
+    (infinity << floatShift) + floatRebias - (if (nearest) 1 << (floatShift - 1) else 0)
+
   /**
    * The bits of the number after one rounding; [[Overflow]] where a finite number would become infinite.
    * A NaN stays one, with its sign and the payload bits that fit.
@@ -58,6 +71,8 @@ private[codec] object HalfFloat {
 
   final val Overflow = -1
 
+  private final val FloatMantissaBits  = 23
+  private final val FloatBias          = 127
   private final val DoubleMantissaBits = 52
   private final val DoubleBias         = 1023
   private final val DoubleMantissa     = (1L << 52) - 1
