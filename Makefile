@@ -10,11 +10,15 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
-.PHONY: demo test check format test-scala test-python environments test-sparks links build jar clean
+.PHONY: demo test bench check format test-scala test-python environments test-sparks links build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
+
+# Tables of how fast it is beside what else one could use; takes half an hour on a machine that does nothing else.
+bench: jar $(UV)
+	@$(UV) run python -m benchmarks $(BENCH)
 
 # Everything that must hold before a merge.
 test: jar check test-scala links test-python test-sparks

@@ -1,0 +1,23 @@
+"""`python -m benchmarks`: prints the tables that the documents quote."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from benchmarks import write
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rows", type=int, default=524288, help="embeddings of 1024 floats: 4096 bytes each")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
+    parser.add_argument(
+        "--folder", type=Path, help="on the disk to measure; the default is the system's for temporary files"
+    )
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        print(write.run(arguments.rows, arguments.rounds, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Times contenders in turn, so that what else the machine does falls on all of them, and compares them within each round."""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that does its work in an empty folder.
+
+    Attributes:
+        name: As the table shows it.
+        run: The work; what it writes is brought to the disk before the clock stops.
+        aim: The least that its speed should be, as a ratio to the first contender's; none without one.
+    """
+
+    name: str
+    run: Callable[[Path], object]
+    aim: float | None = None
+
+
+def measure(contenders: Sequence[Contender], rounds: int, folder: Path) -> dict[str, list[float]]:
+    """Seconds by contender and round. The first round, in which all is cold, does not count."""
+    seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for number in range(rounds + 1):
+        # Each comes after another one in every round.
+        shift = number % len(contenders)
+        for contender in [*contenders[shift:], *contenders[:shift]]:
+            print(f"round {number} of {rounds}: {contender.name}", file=sys.stderr)
+            taken = timed(contender.run, folder / "run")
+            if number > 0:
+                seconds[contender.name].append(taken)
+    return seconds
+
+
+def timed(run: Callable[[Path], object], folder: Path) -> float:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    os.sync()
+    try:
+        start = time.perf_counter()
+        run(folder)
+        bring_to_disk(folder)
+        return time.perf_counter() - start
+    finally:
+        shutil.rmtree(folder)
+
+
+def bring_to_disk(folder: Path) -> None:
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(fsync, [path for path in folder.rglob("*") if path.is_file()]))
+
+
+def fsync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def table(contenders: Sequence[Contender], seconds: dict[str, list[float]], input_bytes: int) -> str:
+    """A line for each contender; a ratio is the median of those within a round."""
+    first = contenders[0].name
+    lines = [f"{'':44} {'seconds':>16} {'GB/s of input':>14} {'x ' + first:>16}  aim"]
+    for contender in contenders:
+        taken = seconds[contender.name]
+        ratio = median(base / own for base, own in zip(seconds[first], taken, strict=True))
+        spread = f"{median(taken):.2f} ({min(taken):.2f}-{max(taken):.2f})"
+        aim = "" if contender.aim is None else f"{contender.aim:g}"
+        lines.append(
+            f"{contender.name:44} {spread:>16} {input_bytes / 1e9 / median(taken):>14.2f} {ratio:>16.2f}  {aim}".rstrip()
+        )
+    return "\n".join(lines)
