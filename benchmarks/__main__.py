@@ -11,9 +11,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, default=524288, help="embeddings of 1024 floats: 4096 bytes each")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
-    parser.add_argument(
-        "--folder", type=Path, help="on the disk to measure; the default is the system's for temporary files"
-    )
+    parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         print(write.run(arguments.rows, arguments.rounds, Path(folder)))

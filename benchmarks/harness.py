@@ -1,4 +1,4 @@
-"""Times contenders in turn, so that what else the machine does falls on all of them, and compares them within each round."""
+"""Times contenders in turn, so that what else the machine does falls on all of them, and compares within each round."""
 
 import os
 import shutil
@@ -75,7 +75,6 @@ def table(contenders: Sequence[Contender], seconds: dict[str, list[float]], inpu
         ratio = median(base / own for base, own in zip(seconds[first], taken, strict=True))
         spread = f"{median(taken):.2f} ({min(taken):.2f}-{max(taken):.2f})"
         aim = "" if contender.aim is None else f"{contender.aim:g}"
-        lines.append(
-            f"{contender.name:44} {spread:>16} {input_bytes / 1e9 / median(taken):>14.2f} {ratio:>16.2f}  {aim}".rstrip()
-        )
+        speed = input_bytes / 1e9 / median(taken)
+        lines.append(f"{contender.name:44} {spread:>16} {speed:>14.2f} {ratio:>16.2f}  {aim}".rstrip())
     return "\n".join(lines)

@@ -60,7 +60,7 @@ def plain_files(folder: Path, size: int) -> None:
     sizes = [min(SHARD_BYTES, size - begin) for begin in range(0, size, SHARD_BYTES)]
 
     def write(number: int) -> None:
-        with open(folder / f"{number}.bin", "wb", buffering=0) as file:
+        with (folder / f"{number}.bin").open("wb", buffering=0) as file:
             left = sizes[number]
             while left > 0:
                 left -= file.write(memoryview(piece)[:left])

@@ -33,7 +33,8 @@ private[write] final class Pages(limit: Long, val pageSize: Int) {
 }
 
 private[write] object Pages {
-  private val MaxLimit    = 256L << 20
+  // A shard of the default size stays in memory.
+  private val MaxLimit    = 320L << 20
   private val MinLimit    = 16L << 20
   private val MaxPageSize = 1 << 20
   private val MinPageSize = 4 << 10
