@@ -40,17 +40,22 @@ object TensorIndex {
 
   /** Writes entries, which come in order, to a new file. */
   def write(path: Path, commitId: String, entries: Iterator[IndexEntry], conf: Configuration): Unit =
-    Using.resource(new Writer(path, conf)
-        .withConf(conf)
-        .withCompressionCodec(CompressionCodecName.ZSTD)
-        .withRowGroupSize(RowGroupBytes)
-        .withPageSize(PageBytes)
-        .withPageRowCountLimit(PageRows)
-        .withDictionaryEncoding("tensor_key", false)
-        .withBloomFilterEnabled("tensor_key", true)
-        .withAdaptiveBloomFilterEnabled(true)
-        .withExtraMetaData(Map(CommitKey -> commitId).asJava)
-        .build())(writer => entries.foreach(writer.write))
+    StorageException.locating(path) {
+      Using.resource(writer(path, commitId, conf))(writer => entries.foreach(writer.write))
+    }
+
+  private def writer(path: Path, commitId: String, conf: Configuration): ParquetWriter[IndexEntry] =
+    new Writer(path, conf)
+      .withConf(conf)
+      .withCompressionCodec(CompressionCodecName.ZSTD)
+      .withRowGroupSize(RowGroupBytes)
+      .withPageSize(PageBytes)
+      .withPageRowCountLimit(PageRows)
+      .withDictionaryEncoding("tensor_key", false)
+      .withBloomFilterEnabled("tensor_key", true)
+      .withAdaptiveBloomFilterEnabled(true)
+      .withExtraMetaData(Map(CommitKey -> commitId).asJava)
+      .build()
 
   private final class Writer(path: Path, conf: Configuration)
       extends ParquetWriter.Builder[IndexEntry, Writer](HadoopOutputFile.fromPath(path, conf)) {

@@ -10,7 +10,7 @@ import scala.util.Using
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.dataset.{CloseableEntries, IndexEntry}
+import io.github.semyonsinchenko.safetensors.dataset.{CloseableEntries, IndexEntry, StorageException}
 import io.github.semyonsinchenko.safetensors.format.{TensorInfo, Utf8Order}
 
 /**
@@ -38,10 +38,12 @@ private[write] object IndexRuns {
   def write(directory: Path, entries: Iterator[IndexEntry], conf: Configuration): String = {
     val name = s"${UUID.randomUUID()}.run"
     val path = new Path(directory, name)
-    Using.resource(new DataOutputStream(new BufferedOutputStream(path.getFileSystem(conf).create(path, false),
-          1 << 16))) { out =>
-      entries.foreach { entry => out.writeBoolean(true); writeEntry(entry, out) }
-      out.writeBoolean(false)
+    StorageException.locating(path) {
+      val file = path.getFileSystem(conf).create(path, false)
+      Using.resource(new DataOutputStream(new BufferedOutputStream(file, 1 << 16))) { out =>
+        entries.foreach { entry => out.writeBoolean(true); writeEntry(entry, out) }
+        out.writeBoolean(false)
+      }
     }
     name
   }

@@ -10,10 +10,11 @@ import java.util.zip.CRC32C
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.dataset.LocalFile
+import io.github.semyonsinchenko.safetensors.dataset.{LocalFile, StorageException}
 
 /** A shard's file while it is written; knows its length and its checksum. */
-private[write] final class ShardFile private (channel: WritableByteChannel) extends AutoCloseable {
+private[write] final class ShardFile private (path: Path, channel: WritableByteChannel)
+    extends AutoCloseable {
   private val checksum = new CRC32C
   private var written  = 0L
 
@@ -24,19 +25,19 @@ private[write] final class ShardFile private (channel: WritableByteChannel) exte
   def write(bytes: ByteBuffer): Unit = {
     written += bytes.remaining
     checksum.update(bytes.duplicate())
-    while (bytes.hasRemaining) channel.write(bytes)
+    StorageException.locating(path)(while (bytes.hasRemaining) channel.write(bytes))
   }
 
-  override def close(): Unit = channel.close()
+  override def close(): Unit = StorageException.locating(path)(channel.close())
 }
 
 private[write] object ShardFile {
 
   /** A new file at `path`; local ones are written by a channel, which takes the bytes from outside the heap as they are. */
-  def create(path: Path, conf: Configuration): ShardFile = {
+  def create(path: Path, conf: Configuration): ShardFile = StorageException.locating(path) {
     val fs = path.getFileSystem(conf)
-    new ShardFile(LocalFile.of(path, fs).fold(Channels.newChannel(fs.create(path, false): OutputStream))(
-        local))
+    new ShardFile(path,
+      LocalFile.of(path, fs).fold(Channels.newChannel(fs.create(path, false): OutputStream))(local))
   }
 
   private def local(path: file.Path): WritableByteChannel = {

@@ -5,17 +5,21 @@ import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import java.nio.file.StandardOpenOption.{CREATE, DELETE_ON_CLOSE, READ, WRITE}
 
+import io.github.semyonsinchenko.safetensors.dataset.StorageException
+
 /** Bytes on the local disk until their shard is closed. The file is gone when it is closed, however that comes about. */
 private[write] final class SpillFile(file: File) extends AutoCloseable {
 
-  private val channel = FileChannel.open(file.toPath, CREATE, READ, WRITE, DELETE_ON_CLOSE)
+  private val channel = keeping(FileChannel.open(file.toPath, CREATE, READ, WRITE, DELETE_ON_CLOSE))
 
   def size: Long = channel.position()
 
-  def append(bytes: ByteBuffer): Unit =
-    try while (bytes.hasRemaining) channel.write(bytes)
+  def append(bytes: ByteBuffer): Unit = keeping(while (bytes.hasRemaining) channel.write(bytes))
+
+  private def keeping[A](body: => A): A =
+    try body
     catch {
-      case e: IOException => throw new IOException(
+      case e: IOException => throw new StorageException(
           s"A shard that is not closed yet could not be kept in ${file.getParent}: ${e.getMessage}. Free space there, name " +
             "another disk in `spark.local.dir`, or make shards smaller.",
           e
