@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util
 
 import org.apache.hadoop.conf.Configuration
@@ -36,7 +37,8 @@ private[dataset] final class IndexSupport extends WriteSupport[IndexEntry] {
     out.endField(name, index)
   }
 
-  private def text(value: String): Unit = out.addBinary(Binary.fromString(value))
+  // Not `fromString`, which compares and hashes slowly.
+  private def text(value: String): Unit = out.addBinary(Binary.fromConstantByteArray(value.getBytes(UTF_8)))
 
   private def list(values: Seq[Int]): Unit = {
     out.startGroup()

@@ -28,58 +28,70 @@ object HeaderWriter {
   def bytes(metadata: Map[String, String], tensors: Iterable[TensorInfo]): Array[Byte] = {
     val out = new ByteArrayOutputStream(256)
     out.write(new Array[Byte](Header.Prefix))
-    out.write('{')
-    val separator = new Separator(out)
-    if (metadata.nonEmpty) { separator.next(); writeMetadata(metadata, out) }
-    tensors.foreach { tensor => separator.next(); writeTensor(tensor, out) }
-    out.write('}')
+    // Member by member: a header may have hundreds of thousands.
+    val json = new StringBuilder("{")
+    def flush(): Unit = {
+      out.write(json.toString.getBytes(UTF_8))
+      json.setLength(0)
+    }
+    if (metadata.nonEmpty) appendMetadata(metadata, json)
+    var first = metadata.isEmpty
+    tensors.foreach { tensor =>
+      if (!first) json.append(',')
+      first = false
+      appendTensor(tensor, json)
+      flush()
+    }
+    json.append('}')
+    flush()
     while (out.size % 8 != 0) out.write(' ')
     val bytes = out.toByteArray
     ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(0, bytes.length.toLong - Header.Prefix)
     bytes
   }
 
-  private def writeMetadata(metadata: Map[String, String], out: ByteArrayOutputStream): Unit = {
-    writeString(Header.MetadataName, out)
-    write(":{", out)
-    val separator = new Separator(out)
+  private def appendMetadata(metadata: Map[String, String], json: StringBuilder): Unit = {
+    appendString(Header.MetadataName, json)
+    var separator = ":{"
     metadata.toSeq.sortBy(_._1).foreach { case (key, value) =>
-      separator.next()
-      writeString(key, out)
-      out.write(':')
-      writeString(value, out)
+      json.append(separator)
+      separator = ","
+      appendString(key, json)
+      json.append(':')
+      appendString(value, json)
     }
-    out.write('}')
+    json.append('}')
+    ()
   }
 
-  private def writeTensor(tensor: TensorInfo, out: ByteArrayOutputStream): Unit = {
-    writeString(tensor.name, out)
-    write(s""":{"dtype":"${tensor.dtype.name}","shape":${tensor.shape.mkString("[", ",", "]")},""", out)
-    write(s""""data_offsets":[${tensor.begin},${tensor.end}]}""", out)
+  private def appendTensor(tensor: TensorInfo, json: StringBuilder): Unit = {
+    appendString(tensor.name, json)
+    json.append(":{\"dtype\":\"").append(tensor.dtype.name).append("\",\"shape\":")
+    tensor.shape.addString(json, "[", ",", "]")
+    json.append(",\"data_offsets\":[").append(tensor.begin).append(',').append(tensor.end).append("]}")
+    ()
   }
 
-  private def writeString(text: String, out: ByteArrayOutputStream): Unit = {
-    out.write('"')
-    text.getBytes(UTF_8).foreach(writeEscaped(_, out))
-    out.write('"')
+  private def appendString(text: String, json: StringBuilder): Unit = {
+    json.append('"')
+    var i = 0
+    while (i < text.length) {
+      val char = text.charAt(i)
+      if (char < ' ' || char == '"' || char == '\\') json.append(escaped(char)) else json.append(char)
+      i += 1
+    }
+    json.append('"')
+    ()
   }
 
-  private def writeEscaped(byte: Byte, out: ByteArrayOutputStream): Unit = byte match {
-    case '"'                          => write("\\\"", out)
-    case '\\'                         => write("\\\\", out)
-    case '\b'                         => write("\\b", out)
-    case '\f'                         => write("\\f", out)
-    case '\n'                         => write("\\n", out)
-    case '\r'                         => write("\\r", out)
-    case '\t'                         => write("\\t", out)
-    case _ if byte >= 0 && byte < ' ' => write(f"\\u$byte%04x", out)
-    case _                            => out.write(byte.toInt)
-  }
-
-  private def write(text: String, out: ByteArrayOutputStream): Unit = out.write(text.getBytes(UTF_8))
-
-  private final class Separator(out: ByteArrayOutputStream) {
-    private var first = true
-    def next(): Unit  = if (first) first = false else out.write(',')
+  private def escaped(char: Char): String = char match {
+    case '"'  => "\\\""
+    case '\\' => "\\\\"
+    case '\b' => "\\b"
+    case '\f' => "\\f"
+    case '\n' => "\\n"
+    case '\r' => "\\r"
+    case '\t' => "\\t"
+    case _    => f"\\u${char.toInt}%04x"
   }
 }

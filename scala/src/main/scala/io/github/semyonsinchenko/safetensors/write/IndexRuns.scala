@@ -41,19 +41,30 @@ private[write] object IndexRuns {
     StorageException.locating(path) {
       val file = path.getFileSystem(conf).create(path, false)
       Using.resource(new DataOutputStream(new BufferedOutputStream(file, 1 << 16))) { out =>
-        entries.foreach { entry => out.writeBoolean(true); writeEntry(entry, out) }
+        var last: IndexEntry = null
+        entries.foreach { entry =>
+          out.writeBoolean(true)
+          writeEntry(entry, last, out)
+          last = entry
+        }
         out.writeBoolean(false)
       }
     }
     name
   }
 
-  private def writeEntry(entry: IndexEntry, out: DataOutputStream): Unit = {
+  // Mostly an entry is like the last one but for its key and place; what is alike is written once.
+  private def writeEntry(entry: IndexEntry, last: IndexEntry, out: DataOutputStream): Unit = {
     writeText(entry.key, out)
-    writeText(entry.file, out)
-    out.writeInt(entry.shape.size)
-    entry.shape.foreach(out.writeInt)
-    writeText(entry.dtype, out)
+    val alike =
+      last != null && entry.file == last.file && entry.dtype == last.dtype && entry.shape == last.shape
+    out.writeBoolean(alike)
+    if (!alike) {
+      writeText(entry.file, out)
+      out.writeInt(entry.shape.size)
+      entry.shape.foreach(out.writeInt)
+      writeText(entry.dtype, out)
+    }
     out.writeLong(entry.start)
     out.writeLong(entry.end)
   }
@@ -68,17 +79,22 @@ private[write] object IndexRuns {
   def read(directory: Path, name: String, conf: Configuration): CloseableEntries = {
     val path = new Path(directory, name)
     val in   = new DataInputStream(new BufferedInputStream(path.getFileSystem(conf).open(path), 1 << 16))
-    new CloseableEntries(Iterator.continually(in.readBoolean()).takeWhile(identity).map(_ => readEntry(in)),
-      () => in.close())
+    var last: IndexEntry = null
+    val entries = Iterator.continually(in.readBoolean()).takeWhile(identity).map { _ =>
+      last = readEntry(last, in)
+      last
+    }
+    new CloseableEntries(entries, () => in.close())
   }
 
-  private def readEntry(in: DataInputStream): IndexEntry = IndexEntry(
-    readText(in),
-    readText(in),
-    Vector.fill(in.readInt())(in.readInt()),
-    readText(in),
-    in.readLong(),
-    in.readLong())
+  private def readEntry(last: IndexEntry, in: DataInputStream): IndexEntry = {
+    val key = readText(in)
+    if (in.readBoolean()) last.copy(key = key, start = in.readLong(), end = in.readLong())
+    else {
+      val (file, shape, dtype) = (readText(in), Vector.fill(in.readInt())(in.readInt()), readText(in))
+      IndexEntry(key, file, shape, dtype, in.readLong(), in.readLong())
+    }
+  }
 
   private def readText(in: DataInputStream): String = {
     val bytes = new Array[Byte](in.readInt())
