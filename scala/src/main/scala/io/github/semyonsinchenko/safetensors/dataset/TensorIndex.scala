@@ -33,10 +33,11 @@ object TensorIndex {
 
   private val CommitKey = "safetensors.commit_id"
 
-  // A look-up reads the footer, a page of the column index, and one page of each column: small ones keep it to kilobytes.
+  // A look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
+  // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
   private val PageBytes     = 16 << 10
   private val PageRows      = 1000
-  private val RowGroupBytes = 16L << 20
+  private val RowGroupBytes = 2L << 20
 
   /** Writes entries, which come in order, to a new file. */
   def write(path: Path, commitId: String, entries: Iterator[IndexEntry], conf: Configuration): Unit =
@@ -52,8 +53,9 @@ object TensorIndex {
       .withPageSize(PageBytes)
       .withPageRowCountLimit(PageRows)
       .withDictionaryEncoding("tensor_key", false)
-      .withBloomFilterEnabled("tensor_key", true)
-      .withAdaptiveBloomFilterEnabled(true)
+      // The least and the greatest of each page stay in memory until the end, and of other columns they tell nothing.
+      .withStatisticsEnabled(false)
+      .withStatisticsEnabled("tensor_key", true)
       .withExtraMetaData(Map(CommitKey -> commitId).asJava)
       .build()
 
