@@ -2,9 +2,12 @@ package io.github.semyonsinchenko.safetensors
 
 import java.util
 
+import org.apache.spark.sql.SQLContext
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
-import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.execution.streaming.Sink
+import org.apache.spark.sql.sources.{DataSourceRegister, StreamSinkProvider}
+import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -12,7 +15,8 @@ import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, InvalidReque
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
 
 /** What `format("safetensors")` names. */
-final class SafetensorsDataSource extends TableProvider with DataSourceRegister {
+final class SafetensorsDataSource extends TableProvider with DataSourceRegister
+    with StreamSinkProvider {
 
   override def shortName(): String = "safetensors"
 
@@ -33,8 +37,18 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister 
       partitioning: Array[Transform],
       properties: util.Map[String, String]): Table = {
     if (partitioning.nonEmpty) throw new InvalidRequestException(
-      "Safetensors datasets are not partitioned: drop `partitionBy` and `clusterBy`. To lay out rows, use `repartition` or " +
-        "`sortWithinPartitions` before the write, or write a dataset for each value.")
+      "Safetensors datasets have neither partitions nor buckets: drop `partitionBy`, `clusterBy` and `bucketBy`, in SQL " +
+        "PARTITIONED BY, CLUSTER BY and CLUSTERED BY. To lay out rows, use `repartition` or `sortWithinPartitions` before " +
+        "the write, or write a dataset for each value.")
     new SafetensorsTable(schema, new CaseInsensitiveStringMap(properties))
   }
+
+  // Spark asks here once it has seen that the table takes no stream, and would refuse without a way out.
+  override def createSink(
+      context: SQLContext,
+      parameters: Map[String, String],
+      partitionColumns: Seq[String],
+      outputMode: OutputMode): Sink = throw new InvalidRequestException(
+    "Safetensors is no sink for a stream. Write its micro-batches with `foreachBatch`, each as an append: " +
+      "`batch.write.format(\"safetensors\").mode(\"append\")`.")
 }

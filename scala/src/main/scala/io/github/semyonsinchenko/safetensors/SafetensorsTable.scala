@@ -22,16 +22,19 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     with SupportsRead
     with SupportsWrite {
 
-  override def name(): String = s"safetensors `${Location.asGiven(tableOptions).mkString(", ")}`"
+  // Spark's errors take it apart as an identifier.
+  override def name(): String =
+    s"safetensors.`${Location.asGiven(tableOptions).mkString(", ").replace("`", "``")}`"
+
+  override def toString: String = name()
 
   override def schema(): StructType = tableSchema
 
-  // Any schema: a write is checked against what tensors need, not against what is there.
+  // Not any schema: Spark casts what is inserted to the table's columns, and names it by them.
   override def capabilities(): util.Set[TableCapability] = util.EnumSet.of(
     TableCapability.BATCH_READ,
     TableCapability.BATCH_WRITE,
-    TableCapability.TRUNCATE,
-    TableCapability.ACCEPT_ANY_SCHEMA)
+    TableCapability.TRUNCATE)
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
     val options = merged(callOptions)
