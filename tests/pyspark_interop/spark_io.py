@@ -72,6 +72,11 @@ def files(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
+def listing(path: Path) -> dict[str, bytes | None]:
+    """The same, and the directories, which have no bytes."""
+    return {**files(path), **{str(folder.relative_to(path)): None for folder in path.rglob("*") if folder.is_dir()}}
+
+
 def error_of(action: Callable[[], object]) -> str:
     """The message of the error that the action must raise: one of Spark's, without a Java stack trace."""
     try:

@@ -50,6 +50,23 @@ object HeaderWriter {
     bytes
   }
 
+  /** Bytes that a name takes in a header, without its quotes. */
+  def length(name: String): Int = {
+    var length = 0
+    var i      = 0
+    while (i < name.length) {
+      val char = name.charAt(i)
+      length += (
+        if (mustEscape(char)) escaped(char).length
+        else if (char < 0x80) 1
+        else if (char < 0x800 || Character.isSurrogate(char)) 2 // a pair of surrogates is four bytes
+        else 3
+      )
+      i += 1
+    }
+    length
+  }
+
   private def appendMetadata(metadata: Map[String, String], json: StringBuilder): Unit = {
     appendString(Header.MetadataName, json)
     var separator = ":{"
@@ -77,12 +94,14 @@ object HeaderWriter {
     var i = 0
     while (i < text.length) {
       val char = text.charAt(i)
-      if (char < ' ' || char == '"' || char == '\\') json.append(escaped(char)) else json.append(char)
+      if (mustEscape(char)) json.append(escaped(char)) else json.append(char)
       i += 1
     }
     json.append('"')
     ()
   }
+
+  private def mustEscape(char: Char): Boolean = char < ' ' || char == '"' || char == '\\'
 
   private def escaped(char: Char): String = char match {
     case '"'  => "\\\""

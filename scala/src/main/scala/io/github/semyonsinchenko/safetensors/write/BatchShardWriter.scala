@@ -22,7 +22,8 @@ private[write] final class BatchShardWriter(
     var i = 0
     while (i < columns.length) {
       val column = columns(i)
-      InvalidRowException.locating(column.name, written, partition)(column.append(row, rows))
+      InvalidRowException.locating(column.name, s"row $written of partition $partition")(
+        column.append(row, rows))
       i += 1
     }
     rows += 1

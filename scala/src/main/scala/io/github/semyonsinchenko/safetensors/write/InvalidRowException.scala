@@ -7,11 +7,11 @@ final class InvalidRowException(message: String) extends DataException(message, 
 
 private[write] object InvalidRowException {
 
-  /** Says of a cell that is wrong where it is. */
-  def locating[A](column: String, row: Long, partition: Int)(cell: => A): A =
+  /** Says of a cell that is wrong where it is: in which column, and in which row, as `place` tells. */
+  def locating[A](column: String, place: => String)(cell: => A): A =
     try cell
     catch {
       case e: InvalidCellException =>
-        throw new InvalidRowException(s"Column `$column`, row $row of partition $partition: ${e.getMessage}.")
+        throw new InvalidRowException(s"Column `$column`, $place: ${e.getMessage}.")
     }
 }

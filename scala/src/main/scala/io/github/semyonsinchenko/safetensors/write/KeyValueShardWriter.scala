@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.nio.charset.StandardCharsets.UTF_8
-
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -35,10 +33,10 @@ private[write] final class KeyValueShardWriter(
   override def write(row: InternalRow): Unit = {
     if (rows > 0 && isFull) closeShard()
     val before = bytes + headerBytes
-    val key    = located(mode.nameColumn)(keys.of(row))
+    val key    = InvalidRowException.locating(mode.nameColumn, place)(keys.of(row))
     var i      = 0
     while (i < columns.length) {
-      located(columns(i).name)(add(columns(i), key, row))
+      InvalidRowException.locating(columns(i).name, s"$place, key `$key`")(add(columns(i), key, row))
       i += 1
     }
     lastRow = bytes + headerBytes - before
@@ -50,8 +48,7 @@ private[write] final class KeyValueShardWriter(
   private def isFull: Boolean =
     bytes + headerBytes + lastRow > plan.shardBytes || headerBytes > MaxHeaderBytes
 
-  private def located[A](column: String)(cell: => A): A =
-    InvalidRowException.locating(column, written, partition)(cell)
+  private def place: String = s"row $written of partition $partition"
 
   private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
     val name = column.tensorName(key)
@@ -104,5 +101,5 @@ private object KeyValueShardWriter {
   private val EntryOverhead = 75
 
   private def entryBytes(name: String, shape: Seq[Int]): Long =
-    name.getBytes(UTF_8).length + EntryOverhead + shape.size * 5L
+    HeaderWriter.length(name) + EntryOverhead + shape.size * 5L
 }

@@ -36,6 +36,9 @@ private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Conf
 
   override def description(): String = s"safetensors ${target.directory}"
 
+  // What EXPLAIN shows.
+  override def toString: String = description()
+
   override def toBatch: BatchWrite = new DatasetWrite(plan, target, conf)
 
   override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.all
