@@ -9,15 +9,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
  *
  * @param default what counts when it is not given, as the documentation shows it; none where there is no such value
  * @param doc     what it does, for the options page
+ * @param verbatim whether spaces around the text are part of the value
  * @param parse   the value of a text, or what a right text would be
  */
-final case class OptionSpec[A](name: String, default: Option[String], doc: String)(parse: String => Either[
-  String, A]) {
+final case class OptionSpec[A](name: String, default: Option[String], doc: String, verbatim: Boolean = false)(
+    parse: String => Either[String, A]) {
 
   /** The option's value, or its default's; none where it has neither. */
   def get(options: CaseInsensitiveStringMap): Option[A] =
     Option(options.get(name)).orElse(default).map(text =>
-      parse(text.trim) match {
+      parse(if (verbatim) text else text.trim) match {
         case Right(value) => value
         case Left(expected) =>
           throw new InvalidRequestException(s"Option `$name` is `$text`: it must be $expected.")

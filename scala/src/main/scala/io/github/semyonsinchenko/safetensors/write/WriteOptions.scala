@@ -57,11 +57,13 @@ object WriteOptions {
     "name_col",
     None,
     "The column, of strings or integers, whose value names a row's tensors: each row and column becomes a tensor of its own, " +
-      "for look-ups by key. In place of `batch_size`."
+      "for look-ups by key. In place of `batch_size`.",
+    verbatim = true
   )(text => Option.when(text.nonEmpty)(text).toRight("a column's name"))
 
   val Separator: OptionSpec[String] = OptionSpec("kv_separator", Some("__"),
-    "With `name_col` and several columns a tensor's name is the key, this, and the column's name.")(Right(_))
+    "With `name_col` and several columns a tensor's name is the key, this, and the column's name.",
+    verbatim = true)(Right(_))
 
   val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec("duplicatesStrategy", Some("fail"),
     "With `name_col`, what becomes of a key that comes twice in one shard: `fail`, or `lastWin`: the last row counts.")(

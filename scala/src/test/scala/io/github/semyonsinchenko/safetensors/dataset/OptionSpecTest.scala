@@ -21,6 +21,12 @@ class OptionSpecTest extends AnyFunSuite {
     assert(size.get(options()).isEmpty)
   }
 
+  test("spaces around a value count only where it is taken as it is") {
+    val separator = OptionSpec[String]("kv_separator", Some("__"), "", verbatim = true)(Right(_))
+    assert(separator.get(options("kv_separator" -> " ")).contains(" "))
+    assert(infer.get(options("inferSchema" -> " true ")).contains(true))
+  }
+
   test("a wrong value is an error that says what is right") {
     val error = intercept[InvalidRequestException](size.get(options("batch_size" -> "many")))
     assert(error.getMessage == "Option `batch_size` is `many`: it must be a whole number.")
