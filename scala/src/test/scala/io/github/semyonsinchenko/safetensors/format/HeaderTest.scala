@@ -170,4 +170,13 @@ class HeaderTest extends AnyFunSuite {
     val sorted = names.sorted(HeaderWriter.order)
     assert(sorted.map(_._2) == Seq("z", "\uffff", "😀", "m", "n", "a"))
   }
+
+  test("a name's length is that of its JSON") {
+    def header(name: String) =
+      HeaderWriter.bytes(Map.empty, Seq(TensorInfo(name, Dtype.U8, Vector(0), 0, 0))).drop(8)
+    val empty = new String(header(""), UTF_8).stripTrailing.length
+    for (name <- (0 to 0x100).map(_.toChar.toString) ++ Seq("ключ", "😀", "a\"b\\c\u0001"))
+      assert(HeaderWriter.length(name) == new String(header(name), UTF_8).stripTrailing.getBytes(
+        UTF_8).length - empty)
+  }
 }
