@@ -1,0 +1,69 @@
+"""Appends of what cannot stand beside the dataset that is there: refused before any job, naming both."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from spark_io import assert_says, error_of, frame, listing, no_job, write
+
+ROW = ("x array<int>, k string", [([1], "a")])
+
+BATCH = {"batch_size": 1, "columns": "x"}
+KEYED = {"name_col": "k"}
+
+# The options of the first write, schema and options of the append, and what the message must say.
+REFUSED: dict[str, tuple[dict[str, Any], str, dict[str, Any], list[str]]] = {
+    "batch to key-value": (KEYED, "x array<int>", {"batch_size": 1}, ["mode", "key_value", "batch"]),
+    "key-value to batch": (BATCH, "x array<int>, k string", KEYED, ["mode", "batch", "key_value"]),
+    "another dtype by key": (KEYED, "x array<float>, k string", KEYED, ["`x`", "I32", "F32"]),
+    "another dtype by option": (BATCH, "x array<int>", {"batch_size": 1, "dtype": "U8"}, ["`x`", "I32", "U8"]),
+    "another column by key": (KEYED, "y array<int>, k string", KEYED, ["columns x,", "with y"]),
+    "a further column": (BATCH, "x array<int>, y array<int>", {"batch_size": 1}, ["columns x,", "with x, y"]),
+}
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("case", REFUSED)
+def test_append_of_another_kind_is_refused_before_any_job(spark: SparkSession, path: Path, case: str) -> None:
+    first, schema, options, words = REFUSED[case]
+    write(frame(spark, ROW[0], *ROW[1]), path, **first)
+    before = listing(path)
+    rows = spark.createDataFrame([], schema)
+    with no_job(spark), pytest.raises(AnalysisException) as error:
+        write(rows, path, **options)
+    assert_says(str(error.value), str(path), *words)
+    rows.createOrReplaceTempView("rows_to_append")
+    texts = {name: str(value) for name, value in options.items()}
+    spark.catalog.createTable("appended", str(path), "safetensors", rows.schema, **texts)
+    try:
+        with no_job(spark):
+            plan = spark.sql("EXPLAIN INSERT INTO appended SELECT * FROM rows_to_append").collect()
+    finally:
+        spark.sql("DROP TABLE appended")
+    assert_says("\n".join(row[0] for row in plan), str(path), *words)
+    assert listing(path) == before
+
+
+def test_overwrite_may_change_mode_columns_and_dtypes(spark: SparkSession, path: Path) -> None:
+    write(frame(spark, *ROW[:1], *ROW[1]), path, **KEYED)
+    dataset = write(frame(spark, "y array<float>", ([1.5],)), path, mode="overwrite", batch_size=1)
+    assert (dataset.manifest["mode"], [c["name"] for c in dataset.manifest["schema"]]) == ("batch", ["y"])
+
+
+def test_keys_of_an_earlier_append_are_an_error_that_leaves_the_dataset_exactly(
+    spark: SparkSession, path: Path
+) -> None:
+    for first in (0, 10):
+        write(spark.range(first, first + 10, 1, 2).selectExpr("id", "array(id) AS x"), path, name_col="id",
+              generate_index=str(first == 0))  # fmt: skip
+    before = listing(path)
+    again = spark.range(25, 4, -1, 1).selectExpr("id", "array(id) AS x")
+    for duplicates in ("fail", "lastWin"):
+        options: dict[str, Any] = {"name_col": "id", "duplicatesStrategy": duplicates}
+        message = error_of(partial(write, again, path, **options))
+        assert_says(message, "two shards", "unique")
+        assert listing(path) == before
