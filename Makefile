@@ -80,4 +80,4 @@ jar:
 # What builds and tests leave behind; `.tools` stays, since it is only fetched.
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target project/target project/project
-	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .mypy_cache .pytest_cache .ruff_cache
+	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .mypy_cache .pytest_cache .hypothesis .ruff_cache
