@@ -1,7 +1,8 @@
 """A write and a read where executors are processes of their own.
 
 Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each
-partition of the write, and the values as Spark reads and decodes them.
+partition of the write, the values as Spark reads and decodes them, the shards of a key-value dataset beside it, and the
+error of an append to that.
 """
 
 import json
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array
-from spark_io import read, write
+from spark_io import error_of, read, write
 
 
 def start() -> SparkSession:
@@ -53,7 +54,13 @@ def run(spark: SparkSession, path: Path) -> dict[str, Any]:
     dataset = write(arrays.select(arr_to_st("x", [2], "BF16").alias("x")), path, batch_size=10)
     spark.sparkContext.setJobGroup("read", "the read")
     decoded = read(spark, path).select(st_to_array("x").alias("values"))
+    keyed = path.with_name("keyed")
+    options = {"name_col": "id", "dtype": "U8", "generate_index": "true"}
+    first = write(spark.range(0, 40, 1, 4).selectExpr("id", "array(id, 7) as x"), keyed, **options)
+    bad = spark.range(250, 260, 1, 4).selectExpr("id", "array(id, 7) as x")
     return {
+        "keyed": [str(shard) for shard in first.shards],
+        "error": error_of(lambda: write(bad, keyed, **options)),
         "shards": [str(shard) for shard in dataset.shards],
         "executors": executors(spark, "write"),
         "values": [row["values"] for row in decoded.collect()],

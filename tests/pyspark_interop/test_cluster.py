@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from official import load
+from spark_io import assert_says, files
 
 JOB = Path(__file__).with_name("cluster_job.py")
 
@@ -27,3 +29,16 @@ def test_executors_in_processes_of_their_own_write_read_and_decode(path: Path) -
     assert [tensor.dtype for tensor in loaded] == ["BF16"] * 4
     assert [tensor.array.astype(np.float32).tolist() for tensor in loaded] == expected
     assert [np.array(values).reshape(10, 2).tolist() for values in answer["values"]] == expected
+    assert_keyed(path.with_name("keyed"), [path.parent / shard for shard in answer["keyed"]], answer["error"])
+
+
+def assert_keyed(directory: Path, shards: list[Path], error: str) -> None:
+    """Holds that every key is in a shard and in the index, and that an append failed with the row and left nothing."""
+    tensors = {key: (shard.name, tensor) for shard in shards for key, tensor in load(shard).items()}
+    assert {key: tensor.array.tolist() for key, (_, tensor) in tensors.items()} == {
+        str(key): [key, 7] for key in range(40)
+    }
+    index = pq.read_table(directory / "_tensor_index.parquet").to_pylist()
+    assert {entry["tensor_key"]: entry["file_name"] for entry in index} == {key: at for key, (at, _) in tensors.items()}
+    assert_says(error, "`x`", "key `256`", "U8 cannot hold 256")
+    assert {name for name in files(directory) if name.endswith(".safetensors")} == {shard.name for shard in shards}
