@@ -9,7 +9,10 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
-/** Files that are replaced as a whole: a reader finds the old one or the new one, never a part or nothing. */
+/**
+ * Files that are replaced as a whole: a reader finds the old one or the new one, never a part or nothing. Azure's ABFS alone
+ * cannot: what is written there is empty for a moment.
+ */
 object AtomicFile {
 
   def write(path: Path, text: String, conf: Configuration): Unit = {
@@ -24,7 +27,9 @@ object AtomicFile {
     }
   }
 
-  // Elsewhere a file can be seen while it is written, and is replaced by renaming. In object stores renaming is a copy.
+  // Elsewhere a file can be seen while it is written, and is replaced by renaming. In object stores renaming is a copy. ABFS
+  // renames over nothing: one would have to delete first, and a dataset without a manifest reads as whatever lies there, which
+  // is worse than an empty one, an error.
   private def showsWhenClosed(path: Path, fs: FileSystem): Boolean =
     LocalFile.of(path, fs).isEmpty && !renamesOver(fs)
 

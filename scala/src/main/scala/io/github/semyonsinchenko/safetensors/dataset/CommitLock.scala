@@ -6,6 +6,8 @@ import java.nio.file.{Files, StandardOpenOption}
 import java.util.UUID
 import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.slf4j.LoggerFactory
@@ -14,8 +16,8 @@ import org.slf4j.LoggerFactory
  * Lets one write at a time change a dataset's manifest: `_commit.lock`, a file that only one can create.
  *
  * Its holder touches it as long as it lives; one that was not touched for five minutes belongs to a dead writer and is
- * taken away. Object stores that overwrite what they should create give no such promise: there, concurrent writes to one
- * dataset are not supported.
+ * taken away. Object stores that overwrite what they should create give no such promise, such as S3A before Hadoop 3.4.2:
+ * there, concurrent writes to one dataset are not supported.
  */
 final class CommitLock private (path: Path, id: String, fs: FileSystem) extends AutoCloseable {
   import CommitLock._
@@ -27,27 +29,32 @@ final class CommitLock private (path: Path, id: String, fs: FileSystem) extends 
   }
   heartbeat.scheduleWithFixedDelay(() => touch(), HeartbeatMillis, HeartbeatMillis, TimeUnit.MILLISECONDS)
 
-  private def touch(): Unit =
-    try fs.setTimes(path, System.currentTimeMillis, -1)
-    catch { case e: IOException => log.warn(s"$path could not be touched.", e) }
+  /** Renews its time of change, if it is still this writer's. */
+  private[dataset] def touch(): Unit = synchronized {
+    try if (isHeld) {
+        val before = changed
+        fs.setTimes(path, System.currentTimeMillis, -1)
+        // Object stores keep the time of the last write alone.
+        if (changed == before) write(fs.create(path, true), id)
+      }
+    catch { case NonFatal(e) => log.warn(s"$path could not be touched.", e) }
+  }
+
+  private def changed: Long = fs.getFileStatus(path).getModificationTime
+
+  private def isHeld: Boolean = holder(path, fs).contains(id)
 
   /** @throws java.io.IOException if it was taken away, as from a writer that stood still for minutes */
-  def verify(): Unit =
-    if (!holder.contains(id)) throw new IOException(
+  def verify(): Unit = synchronized {
+    if (!isHeld) throw new IOException(
       s"$path was lost to another write, as this one stood still for more than ${StaleMillis / 60000} minutes. Nothing was " +
         "changed; write again.")
+  }
 
-  private def holder: Option[String] =
-    try {
-      val in = fs.open(path)
-      try Some(new String(in.readAllBytes(), UTF_8))
-      finally in.close()
-    } catch { case _: FileNotFoundException => None }
-
-  override def close(): Unit = {
-    heartbeat.shutdownNow()
+  override def close(): Unit = synchronized {
+    heartbeat.shutdown()
     // What was done under the lock is done: an error now would have the write repeated.
-    try { if (holder.contains(id)) fs.delete(path, false); () }
+    try { if (isHeld) fs.delete(path, false); () }
     catch {
       case e: IOException => log.warn(s"$path could not be deleted; delete it, or writes will wait.", e)
     }
@@ -62,6 +69,9 @@ object CommitLock {
   private val HeartbeatMillis = 30000L
   private val StaleMillis     = 300000L
   private val PollMillis      = 100L
+
+  // Hadoop's name for it since 3.4.2, where S3A knows it.
+  private val CreateIfAbsent = "fs.option.create.conditional.overwrite"
 
   /**
    * Waits until no other holds the lock.
@@ -83,23 +93,20 @@ object CommitLock {
   }
 
   private def create(path: Path, id: String, fs: FileSystem): Boolean =
-    try {
-      LocalFile.of(path, fs) match {
+    try LocalFile.of(path, fs) match {
         // Hadoop's own create looks first and creates then, so that two could succeed.
-        case Some(file) => Files.write(file, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW)
-        case None       => writeNew(path, id, fs)
+        case Some(file) => Files.write(file, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW); true
+        case None if fs.hasPathCapability(path, CreateIfAbsent) => writeIfAbsent(path, id, fs)
+        case None                                               => writeNew(path, id, fs); true
       }
-      true
-    } catch {
+    catch {
       case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
     }
 
   private def writeNew(path: Path, id: String, fs: FileSystem): Unit = {
     val out = fs.create(path, false)
-    try {
-      try out.write(id.getBytes(UTF_8))
-      finally out.close()
-    } catch {
+    try write(out, id)
+    catch {
       // It is this writer's own, and nobody would release it.
       case e: IOException =>
         try fs.delete(path, false)
@@ -107,6 +114,32 @@ object CommitLock {
         throw e
     }
   }
+
+  /** In an object store that looks whether there is one when it has the whole of the new one. */
+  private def writeIfAbsent(path: Path, id: String, fs: FileSystem): Boolean =
+    try {
+      write(fs.createFile(path).recursive().must(CreateIfAbsent, true).build(), id)
+      true
+    } catch {
+      case e: IOException => holder(path, fs) match {
+          // The first of two requests may have arrived though it seemed to fail.
+          case Some(found) => found == id
+          // The one that was there is gone again.
+          case None if e.isInstanceOf[PathIOException] => false
+          case None                                    => throw e
+        }
+    }
+
+  private def write(out: FSDataOutputStream, id: String): Unit =
+    try out.write(id.getBytes(UTF_8))
+    finally out.close()
+
+  private def holder(path: Path, fs: FileSystem): Option[String] =
+    try {
+      val in = fs.open(path)
+      try Some(new String(in.readAllBytes(), UTF_8))
+      finally in.close()
+    } catch { case _: FileNotFoundException => None }
 
   private def isStale(path: Path, fs: FileSystem): Boolean =
     try System.currentTimeMillis - fs.getFileStatus(path).getModificationTime > StaleMillis

@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
 import java.io.IOException
+import java.net.URI
 import java.nio.file.{Files, Path => LocalPath}
 import java.nio.file.attribute.FileTime
 import java.util.concurrent.atomic.AtomicInteger
@@ -8,7 +9,7 @@ import java.util.concurrent.atomic.AtomicInteger
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, FilterFileSystem, Path, RawLocalFileSystem}
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
@@ -61,9 +62,39 @@ class CommitLockTest extends AnyFunSuite {
     }
   }
 
+  test("a heartbeat shows where a file's time changes by writing alone, and does not take a lost lock back") {
+    TempDir { directory =>
+      val file = directory.resolve("_commit.lock")
+      val old  = FileTime.fromMillis(System.currentTimeMillis - 200000)
+      val conf = new Configuration
+      conf.setClass("fs.timeless.impl", classOf[TimelessFileSystem], classOf[FileSystem])
+      Using.resource(CommitLock.acquire(new Path(s"timeless:$directory"), conf)) { lock =>
+        Files.setLastModifiedTime(file, old)
+        lock.touch()
+        assert(Files.getLastModifiedTime(file).compareTo(old) > 0)
+        lock.verify()
+        Files.writeString(file, "another")
+        lock.touch()
+        assert(Files.readString(file) == "another")
+      }
+    }
+  }
+
   test("a directory that is not there yet is made") {
     TempDir { directory =>
       Using.resource(acquire(directory.resolve("new")))(_.verify())
     }
+  }
+}
+
+/** Files of this machine whose times cannot be set, as in an object store. */
+final class TimelessFileSystem extends FilterFileSystem(new TimelessFileSystem.Local) {
+  override def setTimes(path: Path, changed: Long, read: Long): Unit = ()
+}
+
+object TimelessFileSystem {
+
+  private final class Local extends RawLocalFileSystem {
+    override def getUri: URI = URI.create("timeless:///")
   }
 }
