@@ -10,6 +10,7 @@ import org.apache.hadoop.mapreduce.lib.output.{
   PathOutputCommitter,
   PathOutputCommitterFactory
 }
+import org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitter
 import org.apache.hadoop.mapreduce.task.{JobContextImpl, TaskAttemptContextImpl}
 
 /**
@@ -26,6 +27,7 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
     own.setBoolean(FileOutputCommitter.FILEOUTPUTCOMMITTER_CLEANUP_SKIPPED, true)
     // The manifest is what tells that a write succeeded.
     own.setBoolean(FileOutputCommitter.SUCCESSFUL_JOB_OUTPUT_DIR_MARKER, false)
+    own.setBoolean(CommitJob.AbortUploads, false)
     // How the committers of object stores know jobs of Spark apart.
     own.set("spark.sql.sources.writeJobUUID", id.toString)
     own
@@ -34,13 +36,13 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
   private val jobId      = new JobID(id.toString.replace("-", ""), 0)
   private val jobContext = new JobContextImpl(conf, jobId)
 
-  private def jobCommitter: PathOutputCommitter =
-    committer(new TaskAttemptContextImpl(conf, new TaskAttemptID(new TaskID(jobId, TaskType.MAP, 0), 0)))
+  private def jobCommitter(settings: Configuration = conf): PathOutputCommitter =
+    committer(new TaskAttemptContextImpl(settings, new TaskAttemptID(new TaskID(jobId, TaskType.MAP, 0), 0)))
 
   private def committer(context: TaskAttemptContext): PathOutputCommitter =
     PathOutputCommitterFactory.createCommitter(directory, context)
 
-  def setUp(): Unit = jobCommitter.setupJob(jobContext)
+  def setUp(): Unit = jobCommitter().setupJob(jobContext)
 
   /** @param attempt a number that no other attempt in this application has */
   def task(partition: Int, attempt: Long): CommitTask = {
@@ -51,24 +53,39 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
 
   /** Makes the files of the tasks that committed visible. */
   def commit(): Unit = {
-    val committer = jobCommitter
+    val committer = jobCommitter()
     committer.commitJob(jobContext)
     cleanUp(committer)
   }
 
-  def abort(): Unit = jobCommitter match {
-    // Its `abortJob` would delete the whole `_temporary`, other jobs' files too.
-    case plain: FileOutputCommitter => cleanUp(plain)
-    case other                      => other.abortJob(jobContext, JobStatus.State.FAILED)
+  def abort(): Unit = {
+    val committer = jobCommitter(abortingUploads)
+    committer match {
+      // Its `abortJob` would delete the whole `_temporary`, other jobs' files too.
+      case _: FileOutputCommitter =>
+      case other                  => other.abortJob(jobContext, JobStatus.State.FAILED)
+    }
+    cleanUp(committer)
   }
 
-  private def cleanUp(committer: PathOutputCommitter): Unit = committer match {
-    case plain: FileOutputCommitter =>
-      val own = plain.getJobAttemptPath(jobContext)
-      val fs  = own.getFileSystem(conf)
-      deleteWhole(own, fs)
-      deleteIfEmpty(own.getParent, fs)
-    case _ =>
+  // S3A knows no way to find the uploads of this job's committed tasks alone. Another job whose uploads it takes fails.
+  private def abortingUploads: Configuration = {
+    val own = new Configuration(conf)
+    own.setBoolean(CommitJob.AbortUploads, base.getBoolean(CommitJob.AbortUploads, true))
+    own
+  }
+
+  private def cleanUp(committer: PathOutputCommitter): Unit = ownFolder(committer).foreach { own =>
+    val fs = own.getFileSystem(conf)
+    deleteWhole(own, fs)
+    deleteIfEmpty(own.getParent, fs)
+  }
+
+  /** The job's folder in `_temporary`, which is left to us; S3A's committers clean up by job themselves. */
+  private def ownFolder(committer: PathOutputCommitter): Option[Path] = committer match {
+    case plain: FileOutputCommitter  => Some(plain.getJobAttemptPath(jobContext))
+    case manifest: ManifestCommitter => Some(manifest.getJobAttemptPath(jobContext).getParent)
+    case _                           => None
   }
 
   // Where deleting a folder is many steps, a task that still runs may commit meanwhile, from a folder that is not deleted yet
@@ -81,6 +98,11 @@ private[write] final class CommitJob(directory: Path, id: UUID, base: Configurat
   private def deleteIfEmpty(directory: Path, fs: FileSystem): Unit =
     try { if (fs.exists(directory) && fs.listStatus(directory).isEmpty) fs.delete(directory, false); () }
     catch { case _: PathIsNotEmptyDirectoryException => } // another job began meanwhile
+}
+
+private object CommitJob {
+  // Whether S3A's committers end all uploads in the directory when they are done with a job: other jobs' uploads too.
+  private val AbortUploads = "fs.s3a.committer.abort.pending.uploads"
 }
 
 /** A task attempt's side of a [[CommitJob]]. */
