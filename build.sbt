@@ -77,3 +77,33 @@ lazy val tests = (project in file("scala/src/test"))
   )
 
 lazy val root = (project in file(".")).aggregate(connector, tests).settings(publish / skip := true)
+
+/** Hadoop's version in the PySpark that tests run on. */
+val hadoopVersion = sys.props.getOrElse("hadoopVersion", "3.4.2")
+
+/**
+ * What tests of file systems need beside PySpark's jars: HDFS's servers, and S3A with the parts of the AWS SDK that it calls,
+ * as the whole of it has 500 MB. What Spark brings itself is left out.
+ */
+lazy val filesystems = (project in file("project/filesystems"))
+  .settings(
+    autoScalaLibrary := false,
+    libraryDependencies ++= Seq(
+      "org.apache.hadoop"      % "hadoop-client-minicluster" % hadoopVersion,
+      "org.apache.hadoop"      % "hadoop-aws"                % hadoopVersion,
+      "software.amazon.awssdk" % "apache-client"             % "2.29.52",
+      "software.amazon.awssdk" % "s3-transfer-manager"       % "2.29.52"
+    ),
+    excludeDependencies ++= Seq(
+      "org.apache.hadoop"         % "hadoop-client-api",
+      "org.apache.hadoop"         % "hadoop-client-runtime",
+      "software.amazon.awssdk"    % "bundle",
+      "org.wildfly.openssl"       % "wildfly-openssl",
+      "commons-codec"             % "commons-codec",
+      "commons-logging"           % "commons-logging",
+      "io.netty"                  % "*",
+      "org.apache.httpcomponents" % "*",
+      "org.xerial.snappy"         % "snappy-java",
+      "org.slf4j"                 % "slf4j-api"
+    )
+  )

@@ -1,0 +1,71 @@
+"""A Spark application whose executors are processes of their own; it writes and reads where it is told to.
+
+Run as `python filesystem_job.py CONF`, a JSON object of Spark's settings. Each line of standard input is a JSON object,
+`do` (`write`, `appends`, `read` or `download`) and its arguments; each line of standard output is the answer to one.
+"""
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import safetensors_spark as sts
+
+ROWS = 24
+# The third one has an executor to itself: when its task fails for the last time, no other one is under way.
+PARTITIONS = 3
+
+
+def start(conf: dict[str, str]) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    fixed = {"driver.memory": "512m", "executor.memory": "512m", "ui.enabled": "false", "driver.host": "127.0.0.1"}
+    settings: dict[str, Any] = {f"spark.{name}": value for name, value in fixed.items()} | conf
+    return sts.configure(SparkSession.builder.config(map=settings)).master("local-cluster[2,1,1024]").getOrCreate()
+
+
+def write(
+    spark: SparkSession, path: str, first: int, options: dict[str, Any], mode: str = "append", bad: int | None = None
+) -> str | None:
+    """Writes the numbers from `first` on, `bad` as a null, which fails. Gives the error's message."""
+    number = f"if(id = {first + ROWS if bad is None else bad}, null, cast(id as float))"
+    rows = spark.range(first, first + ROWS, 1, PARTITIONS).selectExpr("'k' || id as k", f"array({number}, 0.5F) as x")
+    try:
+        rows.write.format("safetensors").mode(mode).options(columns="x", **options).save(path)
+    except PySparkException as error:
+        return str(error)
+    return None
+
+
+def appends(spark: SparkSession, path: str, firsts: list[int], options: dict[str, Any]) -> list[str | None]:
+    """One append for each of `firsts`, all at once."""
+    with ThreadPoolExecutor(len(firsts)) as threads:
+        return list(threads.map(lambda first: write(spark, path, first, options), firsts))
+
+
+def read(spark: SparkSession, path: str, names: list[str]) -> list[dict[str, Any]]:
+    """Each file's tensors of these names: dtype, shape, and the bytes as hexadecimal digits."""
+    tensor = "struct<data: binary, shape: array<int>, dtype: string>"
+    schema = ", ".join(f"`{name}` {tensor}" for name in names)
+    rows = spark.read.format("safetensors").schema(schema).load(path).collect()
+    return [{name: [t["dtype"], t["shape"], t["data"].hex()] for name, t in row.asDict().items() if t} for row in rows]
+
+
+def download(spark: SparkSession, path: str, to: str) -> None:
+    """Copies a folder, as Hadoop's own client sees it, to this machine."""
+    jvm: Any = spark._jvm
+    source = jvm.org.apache.hadoop.fs.Path(path)
+    store = source.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    store.copyToLocalFile(False, source, jvm.org.apache.hadoop.fs.Path(f"file://{to}"), True)
+
+
+if __name__ == "__main__":
+    session = start(json.loads(sys.argv[1]))
+    actions: dict[str, Any] = {"write": write, "appends": appends, "read": read, "download": download}
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        print(json.dumps(actions[arguments.pop("do")](session, **arguments)), flush=True)
+    session.stop()
