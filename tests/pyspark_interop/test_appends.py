@@ -26,7 +26,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.short
 @pytest.mark.parametrize("case", REFUSED)
 def test_append_of_another_kind_is_refused_before_any_job(spark: SparkSession, path: Path, case: str) -> None:
     first, schema, options, words = REFUSED[case]

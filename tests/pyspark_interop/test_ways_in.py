@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -106,6 +107,17 @@ def test_insert_takes_names_and_types_from_the_table(spark: SparkSession, path: 
         "x": ("F32", [[1.5, 2.5]]),
         "label": ("I64", [7]),
     }
+
+
+@pytest.mark.short
+def test_insert_by_key_keeps_the_index_up(spark: SparkSession, path: Path, table: str) -> None:
+    create(spark, table, path, "k varchar(3), x array<float>", "name_col 'k', generate_index true")
+    spark.sql(f"INSERT INTO {table} VALUES ('a', array(1.5)), ('b', array(2.5, 3.5))")
+    spark.sql(f"INSERT INTO {table} VALUES ('c', array())")
+    found = {key: tensor.array.tolist() for shard in Dataset(path).shards for key, tensor in load(shard).items()}
+    assert found == {"a": [1.5], "b": [2.5, 3.5], "c": []}
+    assert pq.read_table(path / "_tensor_index.parquet")["tensor_key"].to_pylist() == ["a", "b", "c"]
+    assert "`a`" in error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES ('a', array(4.5))"))
 
 
 def test_insert_by_name_and_by_list_find_their_columns(spark: SparkSession, path: Path, table: str) -> None:
