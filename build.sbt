@@ -81,6 +81,9 @@ lazy val root = (project in file(".")).aggregate(connector, tests).settings(publ
 /** Hadoop's version in the PySpark that tests run on. */
 val hadoopVersion = sys.props.getOrElse("hadoopVersion", "3.4.2")
 
+/** The AWS SDK that this Hadoop calls. */
+val awsSdkVersion = if (hadoopVersion.startsWith("3.4.")) "2.29.52" else "2.35.4"
+
 /**
  * What tests of file systems need beside PySpark's jars: HDFS's servers, and S3A with the parts of the AWS SDK that it calls,
  * as the whole of it has 500 MB. What Spark brings itself is left out.
@@ -89,10 +92,12 @@ lazy val filesystems = (project in file("project/filesystems"))
   .settings(
     autoScalaLibrary := false,
     libraryDependencies ++= Seq(
-      "org.apache.hadoop"      % "hadoop-client-minicluster" % hadoopVersion,
-      "org.apache.hadoop"      % "hadoop-aws"                % hadoopVersion,
-      "software.amazon.awssdk" % "apache-client"             % "2.29.52",
-      "software.amazon.awssdk" % "s3-transfer-manager"       % "2.29.52"
+      "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,
+      "org.apache.hadoop" % "hadoop-aws"                % hadoopVersion,
+      // The minicluster of Hadoop 3.5 asks for it, and does not say so.
+      "org.junit.jupiter"      % "junit-jupiter-api"   % "5.11.4",
+      "software.amazon.awssdk" % "apache-client"       % awsSdkVersion,
+      "software.amazon.awssdk" % "s3-transfer-manager" % awsSdkVersion
     ),
     excludeDependencies ++= Seq(
       "org.apache.hadoop"         % "hadoop-client-api",

@@ -55,11 +55,12 @@ def read(spark: SparkSession, path: str, names: list[str]) -> list[dict[str, Any
 
 
 def download(spark: SparkSession, path: str, to: str) -> None:
-    """Copies a folder, as Hadoop's own client sees it, to this machine."""
-    jvm: Any = spark._jvm
-    source = jvm.org.apache.hadoop.fs.Path(path)
+    """Copies what is in a folder to one of this machine."""
+    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    source = hadoop.Path(path)
     store = source.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    store.copyToLocalFile(False, source, jvm.org.apache.hadoop.fs.Path(f"file://{to}"), True)
+    for status in store.listStatus(source):
+        store.copyToLocalFile(False, status.getPath(), hadoop.Path(f"file://{to}"), True)
 
 
 if __name__ == "__main__":

@@ -48,13 +48,15 @@ class Place:
         return error
 
     def download(self) -> Path:
-        """All that is there, with no file but the dataset's, no empty folder, and no upload under way."""
+        """All that is there, with no empty folder, and no upload under way."""
         path = self._local / str(len(list(self._local.iterdir())))
-        self.application.ask("download", self.uri, to=str(path))
-        assert [found for found in path.rglob("*") if found.is_dir()] == []
-        assert self._bucket.pending_uploads() == []
+        path.mkdir()
         if self.uri.startswith(self._bucket.uri):
-            assert sorted(self._bucket.etags(self.uri)) == sorted(files(path))
+            self._bucket.download(self.uri, path)
+        else:
+            self.application.ask("download", self.uri, to=str(path))
+        assert [found for found in path.rglob("*") if found.is_dir() and not any(found.iterdir())] == []
+        assert self._bucket.pending_uploads() == []
         return path
 
     def numbers(self) -> list[int]:
@@ -94,8 +96,9 @@ def test_every_value_comes_back_from_a_write_an_append_and_an_overwrite(place: P
     assert sorted(place.numbers()) == written(200)
 
 
-def test_index_leads_to_every_tensor_after_an_append(place: Place) -> None:
-    for first in (0, 100):
+def test_index_leads_to_every_tensor_after_appends(place: Place) -> None:
+    # The third one merges an index that took the place of one which the same driver has read.
+    for first in (0, 100, 200):
         assert place.write(first, KEYED) is None
     assert_leads_to_every_tensor(Dataset(place.download()))
 
