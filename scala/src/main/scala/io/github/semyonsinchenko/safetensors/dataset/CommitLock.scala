@@ -10,6 +10,8 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
+import org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException
+import org.apache.hadoop.ipc.RemoteException
 import org.slf4j.LoggerFactory
 
 /**
@@ -101,7 +103,12 @@ object CommitLock {
       }
     catch {
       case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
+      case e: RemoteException if isOpen(e)                                             => false
     }
+
+  /** Whether HDFS refused as another has created the file and not closed it yet. */
+  private def isOpen(e: RemoteException): Boolean =
+    e.unwrapRemoteException(classOf[AlreadyBeingCreatedException]) ne e
 
   private def writeNew(path: Path, id: String, fs: FileSystem): Unit = {
     val out = fs.create(path, false)
