@@ -10,6 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -35,7 +36,7 @@ def write(
     rows = spark.range(first, first + ROWS, 1, PARTITIONS).selectExpr("'k' || id as k", f"array({number}, 0.5F) as x")
     try:
         rows.write.format("safetensors").mode(mode).options(columns="x", **options).save(path)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         return str(error)
     return None
 
