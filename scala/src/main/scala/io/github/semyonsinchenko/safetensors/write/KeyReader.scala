@@ -1,7 +1,8 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import java.nio.ByteBuffer
-import java.nio.charset.{CharacterCodingException, StandardCharsets}
+import java.nio.charset.CharacterCodingException
+import java.nio.charset.StandardCharsets.UTF_8
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types._
@@ -26,9 +27,15 @@ private[write] final class KeyReader(ordinal: Int, dataType: DataType) {
     key
   }
 
-  // Spark's strings may hold any bytes; a header is UTF-8.
-  private def decoded(bytes: Array[Byte]): String =
-    try StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString
+  // Spark's strings may hold any bytes; a header is UTF-8. What is not becomes a replacement character.
+  private def decoded(bytes: Array[Byte]): String = {
+    val key = new String(bytes, UTF_8)
+    if (key.indexOf('\ufffd') >= 0) checkUtf8(bytes)
+    key
+  }
+
+  private def checkUtf8(bytes: Array[Byte]): Unit =
+    try { UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)); () }
     catch {
       case _: CharacterCodingException =>
         throw new InvalidCellException(

@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.util
+
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -22,7 +24,7 @@ private[write] final class KeyValueShardWriter(
   private val columns =
     plan.columns.map(new KeyValueColumn(_, mode.separator, isOnly = plan.columns.size == 1))
   private val sections = mutable.HashMap.empty[Dtype, Section]
-  private val owners   = mutable.HashMap.empty[String, Section]
+  private val entries  = new util.HashMap[String, Entry]
 
   private var rows        = 0L
   private var written     = 0L
@@ -51,19 +53,20 @@ private[write] final class KeyValueShardWriter(
   private def place: String = s"row $written of partition $partition"
 
   private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
-    val name = column.tensorName(key)
-    owners.get(name).foreach(replace(name, _))
+    val name                     = column.tensorName(key)
     val (sample, section, begin) = column.append(row, sectionOf)
-    section.add(Entry(name, sample.shape, begin, section.payload.size))
-    owners.put(name, section)
-    bytes += section.payload.size - begin
+    val entry                    = new Entry(name, sample.shape, begin, section.payload.size)
+    section.add(entry)
+    val before = entries.put(name, entry)
+    if (before != null) replace(before)
+    bytes += entry.end - begin
     headerBytes += entryBytes(name, sample.shape)
   }
 
-  private def replace(name: String, section: Section): Unit = mode.duplicates match {
+  private def replace(entry: Entry): Unit = mode.duplicates match {
     case Duplicates.Fail => throw new InvalidCellException(
-        s"the key `$name` a second time in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
-    case Duplicates.LastWin => section.remove(name)
+        s"the key `${entry.name}` a second time in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
+    case Duplicates.LastWin => entry.replaced = true
   }
 
   private def sectionOf(dtype: Dtype): Section =
@@ -81,11 +84,11 @@ private[write] final class KeyValueShardWriter(
     val placed = sorted.foldLeft(Vector.empty[TensorInfo]) {
       (before, section) => before ++ section.place(before.lastOption.fold(0L)(_.end))
     }
-    shards.write(placed, owners.size.toLong / columns.size) { out =>
+    shards.write(placed, entries.size.toLong / columns.size) { out =>
       sections.values.filter(_.isEmpty).foreach(_.drain(_ => ()))
       sorted.foreach(_.drain(out))
     }
-    owners.clear()
+    entries.clear()
     rows = 0
     bytes = 0
     headerBytes = 0

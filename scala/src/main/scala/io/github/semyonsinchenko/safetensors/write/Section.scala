@@ -7,39 +7,44 @@ import scala.collection.mutable
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 
 /** A tensor of a shard that is not closed yet; `begin` counts from its section's first byte. */
-private[write] final case class Entry(name: String, shape: Seq[Int], begin: Long, end: Long)
+private[write] final class Entry(val name: String, val shape: Seq[Int], val begin: Long, val end: Long) {
+
+  /** Whether a later one has taken its place. */
+  var replaced = false
+}
 
 /**
  * The tensors of one dtype in a key-value shard, as they come. A shard is its sections from the widest dtype to the
  * narrowest, so that every tensor is aligned though rows are not sorted.
  */
 private[write] final class Section(val dtype: Dtype, val payload: Payload) {
-  private val entries = mutable.LinkedHashMap.empty[String, Entry]
-  private val dead    = mutable.ArrayBuffer.empty[Entry]
+  private val entries = mutable.ArrayBuffer.empty[Entry]
 
-  def add(entry: Entry): Unit = entries.put(entry.name, entry)
+  def add(entry: Entry): Unit = entries += entry
 
-  /** Takes a tensor out, if it is here. Its bytes stay until [[drain]] leaves them out. */
-  def remove(name: String): Unit = entries.remove(name).foreach(dead += _)
-
-  def isEmpty: Boolean = entries.isEmpty
+  def isEmpty: Boolean = entries.forall(_.replaced)
 
   /** The tensors as they will lie in the byte buffer, from `start` on. */
   def place(start: Long): Seq[TensorInfo] = {
     var begin = start
-    entries.values.iterator.map { entry =>
-      val tensor = TensorInfo(entry.name, dtype, entry.shape.map(_.toLong).toVector, begin,
-        begin + entry.end - entry.begin)
+    // Mostly the same object for all.
+    var (shape, dims) = (Seq.empty[Int], Vector.empty[Long])
+    entries.iterator.filterNot(_.replaced).map { entry =>
+      if (entry.shape ne shape) {
+        shape = entry.shape
+        dims = shape.map(_.toLong).toVector
+      }
+      val tensor = TensorInfo(entry.name, dtype, dims, begin, begin + entry.end - entry.begin)
       begin = tensor.end
       tensor
     }.toVector
   }
 
-  /** Hands over the bytes of the tensors that are here, and begins anew. */
+  /** Hands over the bytes of the tensors that are not replaced, and begins anew. */
   def drain(out: ByteBuffer => Unit): Unit = {
-    payload.drain(if (dead.isEmpty) out else new Skip(dead.sortBy(_.begin).toVector, out))
+    val replaced = entries.iterator.filter(_.replaced).toVector
+    payload.drain(if (replaced.isEmpty) out else new Skip(replaced, out))
     entries.clear()
-    dead.clear()
   }
 }
 
