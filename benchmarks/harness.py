@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from statistics import median
 
 
@@ -29,10 +30,10 @@ class Contender:
 def measure(contenders: Sequence[Contender], rounds: int, folder: Path) -> dict[str, list[float]]:
     """Seconds by contender and round. The first round, in which all is cold, does not count."""
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    order = Random(0)
     for number in range(rounds + 1):
-        # Each comes after another one in every round.
-        shift = number % len(contenders)
-        for contender in [*contenders[shift:], *contenders[:shift]]:
+        # Not always behind the same one, which leaves the disk and the heap as it likes.
+        for contender in order.sample(contenders, len(contenders)):
             print(f"round {number} of {rounds}: {contender.name}", file=sys.stderr)
             taken = timed(contender.run, folder / "run")
             if number > 0:

@@ -68,34 +68,35 @@ private[codec] object DoublesToF64 extends Encoder[Array[Double]] {
 private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rounding: Rounding)
     extends Encoder[Array[Float]] {
   private val nearest = rounding == Rounding.NearestEven
-  private val shift   = format.floatShift
-  private val rebias  = format.floatRebias
-  private val lowest  = format.floatLowest
-  private val count   = format.floatOverflow(nearest) - lowest
 
   def encode(values: Array[Float], out: ByteBuffer): Unit = {
-    val up = if (nearest) (1 << (shift - 1)) - 1 else 0
-    val at = out.position()
-    var i  = 0
+    val halves = new Array[Short](values.length)
+    // In variables of its own the loop takes two thirds of the time.
+    val shift  = format.floatShift
+    val lowest = format.floatLowest
+    val range  = format.floatOverflow(nearest) - lowest + Int.MinValue
+    val rebias = (if (nearest) (1 << (shift - 1)) - 1 else 0) - format.floatRebias
+    val even   = if (nearest) 1 else 0
+    var i      = 0
     while (i < values.length) {
       val bits      = floatToRawIntBits(values(i))
       val sign      = (bits >>> 16) & 0x8000
       val magnitude = bits & Int.MaxValue
-      val half =
-        if (Integer.compareUnsigned(magnitude - lowest, count) < 0) {
-          val even = if (nearest) (magnitude >>> shift) & 1 else 0
-          sign | ((magnitude - rebias + up + even) >>> shift)
-        } else if (magnitude == 0) sign
+      halves(i) =
+        // As unsigned numbers.
+        if (magnitude - lowest + Int.MinValue < range)
+          (sign | ((magnitude + rebias + ((magnitude >>> shift) & even)) >>> shift)).toShort
+        else if (magnitude == 0) sign.toShort
         else rare(values, i)
-      out.putShort(at + 2 * i, half.toShort)
       i += 1
     }
-    out.position(at + 2 * values.length): Unit
+    out.asShortBuffer().put(halves)
+    out.position(out.position() + 2 * values.length): Unit
   }
 
-  private def rare(values: Array[Float], index: Int): Int = {
+  private def rare(values: Array[Float], index: Int): Short = {
     val half = format.round(values(index).toDouble, nearest)
     if (half == HalfFloat.Overflow) throw new UnencodableValueException(values(index).toString, index, dtype)
-    half
+    half.toShort
   }
 }
