@@ -1,17 +1,21 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.lang.ref.WeakReference
 import java.nio.{ByteBuffer, ByteOrder}
+import java.util.concurrent.ConcurrentLinkedDeque
 
+import scala.annotation.tailrec
 import scala.collection.mutable
 
 /**
  * The memory outside the heap that a task's unfinished shards may take: little-endian pages, used again and again. The
- * limit is kept but for one page that each column must have, and for rows larger than a page.
+ * limit is kept but for one page that each column must have, and for rows larger than a page. Closed, it leaves them to
+ * the JVM's next tasks.
  *
  * @param limit    bytes of all pages together
  * @param pageSize bytes of a page
  */
-private[write] final class Pages(limit: Long, val pageSize: Int) {
+private[write] final class Pages(limit: Long, val pageSize: Int) extends AutoCloseable {
   private val spare = mutable.ArrayBuffer.empty[ByteBuffer]
   private var taken = 0L
 
@@ -23,13 +27,39 @@ private[write] final class Pages(limit: Long, val pageSize: Int) {
     case -1 =>
       val size = math.max(count, pageSize)
       taken += size
-      ByteBuffer.allocateDirect(size).order(ByteOrder.LITTLE_ENDIAN)
+      SparePages.take(size).getOrElse(ByteBuffer.allocateDirect(size).order(ByteOrder.LITTLE_ENDIAN))
     case index => spare.remove(index)
   }
 
   def giveBack(page: ByteBuffer): Unit =
     if (page.capacity == pageSize) spare += page.clear()
     else taken -= page.capacity // left to the garbage collector: a row of that size may not come again
+
+  override def close(): Unit = {
+    spare.foreach(SparePages.give)
+    spare.clear()
+  }
+}
+
+/**
+ * The pages of tasks that are done, until the garbage collector takes them: memory that was used before costs neither
+ * page faults nor zeros.
+ */
+private object SparePages {
+  private val pages = new ConcurrentLinkedDeque[WeakReference[ByteBuffer]]
+
+  def give(page: ByteBuffer): Unit = pages.push(new WeakReference(page))
+
+  /** One of exactly this size. Those of other sizes, which other plans had, are left to the garbage collector. */
+  @tailrec
+  def take(size: Int): Option[ByteBuffer] = {
+    val next = pages.poll()
+    if (next == null) None
+    else {
+      val page = next.get
+      if (page != null && page.capacity == size) Some(page.clear()) else take(size)
+    }
+  }
 }
 
 private[write] object Pages {

@@ -76,5 +76,10 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
     ()
   }
 
-  override def close(): Unit = clear()
+  /** Gives all memory back; nothing can be appended any more. */
+  override def close(): Unit = if (page != null) {
+    clear()
+    pages.giveBack(page)
+    page = null
+  }
 }

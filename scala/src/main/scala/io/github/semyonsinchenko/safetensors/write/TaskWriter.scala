@@ -48,5 +48,7 @@ private[write] final class TaskWriter(
 
   override def abort(): Unit = task.abort(shards.records.map(_.file))
 
-  override def close(): Unit = writer.close()
+  override def close(): Unit =
+    try writer.close()
+    finally pages.close()
 }
