@@ -261,3 +261,15 @@ def test_table_with_columns_that_only_writes_take_can_be_described(spark: SparkS
         assert_says(message, "`x`", "array<float>", "struct<data:binary,shape:array<int>,dtype:string>")
     finally:
         spark.sql("DROP TABLE described")
+
+
+def test_manifest_that_cannot_be_read_is_an_error_that_an_overwrite_mends(spark: SparkSession, path: Path) -> None:
+    write(numbers(spark, 3), path, batch_size=3)
+    (path / MANIFEST).write_text("{")
+    (path / f".{MANIFEST}.crc").unlink(missing_ok=True)
+    for attempt in (lambda: write(numbers(spark, 3), path, batch_size=3), lambda: read(spark, path).collect()):
+        message = error_of(attempt)
+        assert_says(message, f"{MANIFEST} is not a valid dataset manifest", "Overwrite the dataset")
+        assert "\tat " not in message
+    dataset = write(numbers(spark, 2), path, mode="overwrite", batch_size=2)
+    assert values(dataset) == [[0, 1]]

@@ -154,6 +154,13 @@ def test_options_of_a_call_come_before_the_table_s(spark: SparkSession, path: Pa
     assert shards(path) == [[1.5, 2.5], [3.5], [4.5], [5.5]]
 
 
+def test_table_may_have_properties_that_are_no_options(spark: SparkSession, path: Path, table: str) -> None:
+    layout = f"USING safetensors OPTIONS (batch_size 2) LOCATION '{path}' TBLPROPERTIES ('team' = 'vision')"
+    spark.sql(f"CREATE TABLE {table} (x array<float>) {layout}")
+    spark.sql(f"INSERT INTO {table} SELECT array(1F)")
+    assert shards(path) == [[1.0]]
+
+
 def test_table_over_a_dataset_takes_its_schema_from_there(spark: SparkSession, path: Path, table: str) -> None:
     write(tensors(spark, 1.5, 2.5), path, batch_size=2)
     spark.sql(f"CREATE TABLE {table} USING safetensors OPTIONS (inferSchema true, batch_size 1) LOCATION '{path}'")

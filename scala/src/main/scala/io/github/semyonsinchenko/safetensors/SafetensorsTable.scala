@@ -37,17 +37,21 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     TableCapability.TRUNCATE)
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
-    val options = merged(callOptions)
-    SafetensorsTable.checkOptionNames(options)
-    val conf = SafetensorsTable.hadoopConf(options)
+    val options = checked(callOptions)
+    val conf    = SafetensorsTable.hadoopConf(options)
     new SafetensorsScanBuilder(Location.all(options, conf).flatMap(DatasetFiles.of(_, conf)), tableSchema,
       conf)
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
-    val options = merged(info.options)
-    SafetensorsTable.checkOptionNames(options)
+    val options = checked(info.options)
     new SafetensorsWriteBuilder(info.schema, options, SafetensorsTable.hadoopConf(options))
+  }
+
+  private def checked(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
+    SafetensorsTable.checkOptionNames(tableOptions)
+    SafetensorsTable.checkOptionNames(callOptions)
+    merged(callOptions)
   }
 
   /** The table's properties, then the call's options. */
@@ -66,7 +70,12 @@ private[safetensors] object SafetensorsTable {
 
   /** A table's options serve both ways, so that what either way knows is right. */
   def checkOptionNames(options: CaseInsensitiveStringMap): Unit =
-    OptionSpec.checkNames(options, ReadOptions.all ++ WriteOptions.all)
+    OptionSpec.checkNames(options.keySet.asScala.filter(isOption(_, options)),
+      ReadOptions.all ++ WriteOptions.all)
+
+  /** A catalog's table may have properties of any name; those of them that are options it has a second time, with a prefix. */
+  private def isOption(name: String, options: CaseInsensitiveStringMap): Boolean =
+    !options.containsKey(TableCatalog.PROP_PROVIDER) || options.containsKey(TableCatalog.OPTION_PREFIX + name)
 
   /** The session's Hadoop configuration, with the options that are Hadoop's own. */
   def hadoopConf(options: CaseInsensitiveStringMap): Configuration = {

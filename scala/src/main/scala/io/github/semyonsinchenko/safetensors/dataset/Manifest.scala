@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.FileNotFoundException
 
 import scala.jdk.CollectionConverters._
 
@@ -73,9 +73,11 @@ object Manifest {
 
 /** A manifest that cannot be relied on. */
 final class InvalidManifestException(path: Path, detail: String)
-    extends IOException(
-      s"$path is not a valid dataset manifest: $detail. Write the dataset again, or remove the file to read " +
-        "the directory's safetensors files as they are.")
+    extends DataException(
+      s"$path is not a valid dataset manifest: $detail. Overwrite the dataset, or remove the file to read " +
+        "the directory's safetensors files as they are.",
+      "SAFETENSORS_INVALID_MANIFEST"
+    )
 
 private object ManifestJson {
   private val mapper = new ObjectMapper

@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
@@ -42,13 +40,13 @@ object OptionSpec {
    * Refuses an option that nothing knows, so that a slip of the pen does not pass in silence. Names with a dot are
    * Hadoop's settings.
    */
-  def checkNames(options: CaseInsensitiveStringMap, known: Seq[OptionSpec[_]]): Unit = {
-    val names = known.map(_.name)
-    options.keySet.asScala.filterNot(_.contains('.')).foreach { name =>
-      if (!sparks(name) && !names.exists(_.equalsIgnoreCase(name))) {
-        val nearest = names.minBy(known => distance(known.toLowerCase, name))
+  def checkNames(names: Iterable[String], known: Seq[OptionSpec[_]]): Unit = {
+    val right = known.map(_.name)
+    names.filterNot(_.contains('.')).foreach { name =>
+      if (!sparks(name) && !right.exists(_.equalsIgnoreCase(name))) {
+        val nearest = right.minBy(known => distance(known.toLowerCase, name))
         throw new InvalidRequestException(
-          s"Unknown option `$name`. Did you mean `$nearest`? The options are: ${names.sorted.mkString(", ")}.")
+          s"Unknown option `$name`. Did you mean `$nearest`? The options are: ${right.sorted.mkString(", ")}.")
       }
     }
   }

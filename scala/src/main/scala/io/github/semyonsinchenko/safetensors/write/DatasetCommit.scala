@@ -32,7 +32,7 @@ private[write] final class DatasetCommit(
 
   def run(written: Seq[ShardsWritten]): Unit =
     Using.resource(CommitLock.acquire(directory, conf)) { lock =>
-      val old = Manifest.read(directory, conf)
+      val old = Target.old(directory, target.existing, conf)
       // Another write may have come in between since the plan was made.
       if (target.existing == Existing.Keep) old.foreach(Target.checkLike(_, plan, directory))
       PendingCommit.recover(directory, old, conf)
@@ -101,7 +101,7 @@ private[write] final class DatasetCommit(
   private def arrived(error: IOException): Boolean =
     try Manifest.read(directory, conf).exists(_.commitId == id.toString)
     catch {
-      case e: IOException =>
+      case NonFatal(e) =>
         error.addSuppressed(e)
         throw new IOException(
           s"It is not known whether the write to $directory took effect: its ${Manifest.FileName} could not be " +

@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.io.IOException
 import java.util.UUID
 
 import scala.util.control.NonFatal
@@ -12,7 +13,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset.Manifest
+import io.github.semyonsinchenko.safetensors.dataset.{Manifest, StorageException}
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
@@ -39,7 +40,11 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def useCommitCoordinator(): Boolean = false
 
   override def commit(messages: Array[WriterCommitMessage]): Unit =
-    new DatasetCommit(plan, target, id, job, index, conf).run(ShardsWritten.of(messages))
+    try new DatasetCommit(plan, target, id, job, index, conf).run(ShardsWritten.of(messages))
+    catch {
+      case e: IOException =>
+        throw new StorageException(s"The write to ${target.directory} failed: ${e.getMessage}", e)
+    }
 
   /** Leaves what a manifest names: this write's may have arrived. */
   override def abort(messages: Array[WriterCommitMessage]): Unit = {

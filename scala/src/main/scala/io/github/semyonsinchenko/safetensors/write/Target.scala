@@ -4,8 +4,14 @@ import java.io.FileNotFoundException
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Manifest, TensorIndex}
+import io.github.semyonsinchenko.safetensors.dataset.{
+  InvalidManifestException,
+  InvalidRequestException,
+  Manifest,
+  TensorIndex
+}
 
 /** What becomes of the dataset that is there. */
 private[write] sealed trait Existing extends Product with Serializable
@@ -27,11 +33,12 @@ private[write] object Existing {
 private[write] final case class Target(directory: Path, existing: Existing, indexed: Boolean)
 
 private[write] object Target {
+  private val log = LoggerFactory.getLogger(classOf[Target])
 
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
     val present = list(directory, conf)
-    Manifest.read(directory, conf) match {
+    old(directory, existing, conf) match {
       case Some(old) if existing == Existing.Keep =>
         checkLike(old, plan, directory)
         Target(directory, existing, plan.generateIndex || TensorIndex.exists(directory, conf))
@@ -41,6 +48,18 @@ private[write] object Target {
         Target(directory, existing, plan.generateIndex)
     }
   }
+
+  /**
+   * The dataset that is there. One whose manifest cannot be read may be replaced; its shards are left, as nothing tells which
+   * they are.
+   */
+  def old(directory: Path, existing: Existing, conf: Configuration): Option[Manifest] =
+    try Manifest.read(directory, conf)
+    catch {
+      case e: InvalidManifestException if existing == Existing.Replace =>
+        log.warn(s"${e.getMessage} It is overwritten, and what shards it had are left.")
+        Some(Manifest("", "", Map.empty, Nil, Nil))
+    }
 
   private def list(directory: Path, conf: Configuration): Seq[FileStatus] = {
     val fs = directory.getFileSystem(conf)

@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.io.IOException
-
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
@@ -13,7 +11,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{Manifest, ShardRecord, StorageException}
 
 class DatasetWriteTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -30,9 +28,9 @@ class DatasetWriteTest extends AnyFunSuite {
       Using.resource(spark) { _ =>
         val write = new DatasetWrite(plan, Target(path, Existing.Keep, indexed = false), conf)
         write.createBatchWriterFactory(null)
-        val error = intercept[IOException](write.commit(Array(written.toMessage)))
+        val error = intercept[StorageException](write.commit(Array(written.toMessage)))
         assert(error.getMessage.startsWith(
-            s"Shard part-00000-0.safetensors was written, but is not in $path as the driver"))
+            s"The write to $path failed: Shard part-00000-0.safetensors was written, but is not in $path as the driver"))
         write.abort(Array(written.toMessage))
         assert(Manifest.read(path, conf).isEmpty)
       }
