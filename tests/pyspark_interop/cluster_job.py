@@ -1,7 +1,7 @@
 """A write and a read where executors are processes of their own.
 
-Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each
-partition of the write, the values as Spark reads and decodes them, the shards of a key-value dataset beside it, and the
+Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each partition of the
+write, the values as Spark reads and decodes them, the shards and the tensors of a key-value dataset beside it, and the
 error of an append to that.
 """
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array
@@ -48,6 +48,11 @@ def executors(spark: SparkSession, group: str) -> dict[int, str]:
     }
 
 
+def tensors(spark: SparkSession, path: Path) -> DataFrame:
+    long = spark.read.format("safetensors").option("layout", "long").load(str(path))
+    return long.select("tensor_key", st_to_array("tensor").alias("values"))
+
+
 def run(spark: SparkSession, path: Path) -> dict[str, Any]:
     spark.sparkContext.setJobGroup("write", "the write")
     arrays = spark.range(0, 40, 1, 4).selectExpr("array(cast(id as float), 0.5F) as x")
@@ -63,6 +68,7 @@ def run(spark: SparkSession, path: Path) -> dict[str, Any]:
         "error": error_of(lambda: write(bad, keyed, **options)),
         "shards": [str(shard) for shard in dataset.shards],
         "executors": executors(spark, "write"),
+        "tensors": {row["tensor_key"]: row["values"] for row in tensors(spark, keyed).collect()},
         "values": [row["values"] for row in decoded.collect()],
     }
 

@@ -39,8 +39,8 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
     val options = checked(callOptions)
     val conf    = SafetensorsTable.hadoopConf(options)
-    new SafetensorsScanBuilder(Location.all(options, conf).flatMap(DatasetFiles.of(_, conf)), tableSchema,
-      conf)
+    val files   = Location.all(options, conf).flatMap(DatasetFiles.of(_, conf))
+    new SafetensorsScanBuilder(files, ReadOptions.of(options).layout, tableSchema, conf)
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {

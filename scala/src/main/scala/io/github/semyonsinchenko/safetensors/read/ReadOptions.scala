@@ -5,15 +5,26 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import io.github.semyonsinchenko.safetensors.dataset.OptionSpec
 
 /** The options of a read, checked. */
-final case class ReadOptions(inferSchema: Boolean)
+private[safetensors] final case class ReadOptions(layout: Layout, inferSchema: Boolean)
 
-object ReadOptions {
+private[safetensors] object ReadOptions {
 
-  val InferSchema: OptionSpec[Boolean] = OptionSpec("inferSchema", Some("false"),
-    "Take the schema from the header of the first file. Without it, give a schema with `.schema(...)`.")(
+  val RowLayout: OptionSpec[Layout] = OptionSpec(
+    "layout",
+    Some("wide"),
+    "What a row is. `wide`: a file, with a column for each tensor. `long`: a tensor, with the columns `tensor_key` and `tensor`; it " +
+      "needs neither a schema nor `inferSchema`."
+  )(OptionSpec.oneOf(Layout.all)(_.name))
+
+  val InferSchema: OptionSpec[Boolean] = OptionSpec(
+    "inferSchema",
+    Some("false"),
+    "With the layout `wide`, take the schema from the header of the first file. Without it, give a schema with `.schema(...)`."
+  )(
     OptionSpec.flag)
 
-  val all: Seq[OptionSpec[_]] = Seq(InferSchema)
+  val all: Seq[OptionSpec[_]] = Seq(RowLayout, InferSchema)
 
-  def of(options: CaseInsensitiveStringMap): ReadOptions = ReadOptions(InferSchema.get(options).get)
+  def of(options: CaseInsensitiveStringMap): ReadOptions =
+    ReadOptions(RowLayout.get(options).get, InferSchema.get(options).get)
 }

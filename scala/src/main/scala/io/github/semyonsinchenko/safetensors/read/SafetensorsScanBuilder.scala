@@ -7,7 +7,11 @@ import org.apache.spark.sql.types.StructType
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 
 /** Collects what the query needs of the files: columns, and fields of them. */
-final class SafetensorsScanBuilder(files: Seq[DataFile], schema: StructType, conf: Configuration)
+private[safetensors] final class SafetensorsScanBuilder(
+    files: Seq[DataFile],
+    layout: Layout,
+    schema: StructType,
+    conf: Configuration)
     extends ScanBuilder
     with SupportsPushDownRequiredColumns {
 
@@ -15,5 +19,5 @@ final class SafetensorsScanBuilder(files: Seq[DataFile], schema: StructType, con
 
   override def pruneColumns(requiredSchema: StructType): Unit = required = requiredSchema
 
-  override def build(): Scan = new SafetensorsScan(files, schema, required, conf)
+  override def build(): Scan = new SafetensorsScan(files, layout, schema, required, conf)
 }

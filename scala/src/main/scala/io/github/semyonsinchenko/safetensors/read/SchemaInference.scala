@@ -26,7 +26,7 @@ private[safetensors] object SchemaInference {
     val tensors = headerOf(first, conf).tensors
     if (tensors.length > MaxColumns) throw new InvalidRequestException(
       s"${first.path} has ${tensors.length} tensors; more than $MaxColumns columns are not inferred. " +
-        "Give a schema with the tensors that you need.")
+        "Read them as rows with the option `layout=long`, or give a schema with the tensors that you need.")
     StructType(tensors.map(tensor => StructField(tensor.name, TensorStruct.dataType, nullable = false)))
   }
 
