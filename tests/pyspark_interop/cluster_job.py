@@ -50,7 +50,8 @@ def executors(spark: SparkSession, group: str) -> dict[int, str]:
 
 def tensors(spark: SparkSession, path: Path) -> DataFrame:
     long = spark.read.format("safetensors").option("layout", "long").load(str(path))
-    return long.select("tensor_key", st_to_array("tensor").alias("values"))
+    found = long.where("tensor_key != 'absent' AND tensor.dtype = 'U8'")
+    return found.select("tensor_key", st_to_array("tensor").alias("values"))
 
 
 def run(spark: SparkSession, path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`layout=long`: a row for each tensor."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,18 +75,22 @@ def test_columns_and_fields_are_given_as_they_are_asked_for(spark: SparkSession,
     assert [tuple(row) for row in aggregate] == [("F32", 2), ("I16", 2)]
 
 
-def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    size = 3 << 30
+def sparse(path: Path, size: int) -> Path:
+    """A file with a tensor `large`, which takes no room on the disk, and a tensor `small` of one byte."""
     header: dict[str, Any] = {
         "large": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]},
         "small": {"dtype": "U8", "shape": [1], "data_offsets": [size, size + 1]},
     }
     text = json.dumps(header).encode()
-    path = tmp_path / "sparse.safetensors"
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(8 + len(text) + size + 1)
-    df = long(spark, path)
+    return path
+
+
+def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    size = 3 << 30
+    df = long(spark, sparse(tmp_path / "sparse.safetensors", size))
     assert [row[0] for row in df.select("tensor_key").collect()] == ["large", "small"]
     assert [row[0] for row in df.select("tensor.dtype").collect()] == ["U8", "U8"]
     assert_says(error_of(lambda: df.select("tensor.shape").collect()), "`large`", str(size))
@@ -120,3 +125,60 @@ def test_an_unknown_layout_is_refused(spark: SparkSession, path: Path) -> None:
 def test_a_dataset_of_no_rows_has_no_tensors(spark: SparkSession, path: Path) -> None:
     write(spark.range(0).selectExpr("id", "array(1F) x"), path, name_col="id")
     assert long(spark, path).collect() == []
+
+
+DECIDED_BY_HEADERS = [
+    "tensor_key = 'layer.1.weight'",
+    "tensor_key <=> 'layer.1.weight'",
+    "tensor_key != 'layer.1.weight'",
+    "tensor_key IN ('layer.1.weight', 'ключ', 'absent')",
+    "tensor_key NOT IN ('layer.1.weight', 'ключ')",
+    "tensor_key LIKE 'layer.%'",
+    "startswith(tensor_key, '😀')",
+    "tensor.dtype = 'F32'",
+    "tensor.dtype IN ('I64', 'U8') AND tensor_key LIKE 'layer%'",
+    "tensor.dtype = 'F32' OR tensor_key = 'ключ'",
+    "NOT (tensor.dtype = 'F32' OR tensor_key = 'ключ')",
+    "tensor.shape = array(2, 3)",
+    "tensor.shape = cast(array() AS array<int>)",
+    "tensor_key IS NOT NULL AND tensor.dtype IS NOT NULL",
+    "tensor.shape IS NULL",
+]
+LEFT_TO_SPARK = [
+    "tensor_key LIKE '%weight'",
+    "tensor_key > 'layer.1'",
+    "size(tensor.shape) = 2",
+    "get(tensor.shape, 0) = 2",
+    "length(tensor.data) = 8",
+    "tensor_key IN ('ключ', NULL)",
+]
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    """A checkpoint in two files."""
+    folder = tmp_path / "layers"
+    folder.mkdir()
+    weight, bias = np.zeros((2, 3), np.float32), np.zeros(2, np.float32)
+    save_file({"layer.0.weight": weight, "layer.0.bias": bias, "step": np.array(7)}, folder / "a.safetensors")
+    save_file({"layer.1.weight": weight, "layer.1.kind": bias.astype(np.uint8)}, folder / "b.safetensors")
+    save_file({"ключ": np.zeros(0, np.int64), "😀": bias}, folder / "c.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("condition", DECIDED_BY_HEADERS + LEFT_TO_SPARK)
+def test_conditions_on_headers_leave_the_plan_and_others_stay(
+    spark: SparkSession, layers: Path, condition: str
+) -> None:
+    found = long(spark, layers).where(condition)
+    # Spark by itself, on the same rows.
+    everything = spark.createDataFrame(long(spark, layers).collect(), long(spark, layers).schema)
+    assert sorted(tensors(found)) == sorted(tensors(everything.where(condition)))
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert bool(re.search(r"\bFilter\b", plan)) == (condition in LEFT_TO_SPARK), plan
+
+
+def test_the_bytes_of_tensors_that_a_condition_leaves_out_are_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+    df = long(spark, sparse(tmp_path / "sparse.safetensors", 3 << 30))
+    assert tensors(df.where("tensor_key = 'small'")) == [("small", "U8", (1,), b"\0")]
+    assert df.where("tensor.dtype = 'U8'").count() == 2

@@ -12,11 +12,13 @@ import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, TensorI
  * Each tensor as a row: its name and, as far as the query needs it, its Tensor Struct. In the order of the tensors' bytes.
  *
  * @param columns those that the query needs, in the order that it wants them
+ * @param filters a row is only made of a tensor that matches all of them
  */
-private[read] final case class LongRows(columns: Vector[LongColumn]) extends FileRows {
+private[read] final case class LongRows(columns: Vector[LongColumn], filters: Seq[TensorFilter])
+    extends FileRows {
 
   override def of(source: ByteSource, header: Header): Iterator[InternalRow] =
-    header.tensors.iterator.map(tensor =>
+    header.tensors.iterator.filter(tensor => filters.forall(_.matches(tensor))).map(tensor =>
       new GenericInternalRow(columns.map(cell(source, header, tensor, _)).toArray[Any]))
 
   private def cell(source: ByteSource, header: Header, tensor: TensorInfo, column: LongColumn): Any =
@@ -41,10 +43,12 @@ private[safetensors] object LongRows {
     .add("tensor", TensorStruct.dataType, nullable = false)
 
   /** @param required the columns of the schema that the query needs, and of the Tensor Struct the fields */
-  def of(required: StructType): LongRows = LongRows(required.fields.toVector.map { column =>
-    if (column.name == schema(0).name) LongColumn.Key
-    else LongColumn.Tensor(TensorField.of(column.dataType))
-  })
+  def of(required: StructType, filters: Seq[TensorFilter]): LongRows = LongRows(
+    required.fields.toVector.map { column =>
+      if (column.name == schema(0).name) LongColumn.Key
+      else LongColumn.Tensor(TensorField.of(column.dataType))
+    },
+    filters)
 
   /** @throws InvalidRequestException for a schema that the layout has not */
   def checkSchema(asked: StructType): Unit = {

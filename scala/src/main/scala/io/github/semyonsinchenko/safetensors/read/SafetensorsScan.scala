@@ -4,6 +4,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
@@ -17,18 +18,20 @@ private[read] final class SafetensorsScan(
     layout: Layout,
     schema: StructType,
     required: StructType,
+    pushed: Seq[(Predicate, TensorFilter)],
     conf: Configuration)
     extends Scan {
 
   override def readSchema(): StructType = required
 
   override def description(): String =
-    s"safetensors ${files.size} files, layout ${layout.name}, columns ${required.fieldNames.mkString("[", ", ", "]")}"
+    s"safetensors ${files.size} files, layout ${layout.name}, columns ${required.fieldNames.mkString("[", ", ", "]")}, " +
+      s"filters ${pushed.map(_._1).mkString("[", ", ", "]")}"
 
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
     layout.checkSchema(schema)
-    new SafetensorsBatch(ScanPlan(partitions, layout.rows(required)), conf)
+    new SafetensorsBatch(ScanPlan(partitions, layout.rows(required, pushed.map(_._2))), conf)
   }
 
   private def partitions: Seq[Seq[DataFile]] =
