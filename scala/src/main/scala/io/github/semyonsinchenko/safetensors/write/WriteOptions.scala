@@ -69,8 +69,12 @@ object WriteOptions {
     "With `name_col`, what becomes of a key that comes twice in one shard: `fail`, or `lastWin`: the last row counts.")(
     OptionSpec.oneOf(Duplicates.all)(_.name))
 
-  val TargetShardSize: OptionSpec[Int] = OptionSpec("target_shard_size_mb", Some("300"),
-    "The size in megabytes at which a shard closes that is written with `name_col`, from 50 to 1000.")(
+  val TargetShardSize: OptionSpec[Int] = OptionSpec(
+    "target_shard_size_mb",
+    Some("300"),
+    "The size in megabytes at which a shard closes that is written with `name_col`, from 50 to 1000. With `batch_size`, shards far " +
+      "under it earn a warning."
+  )(
     _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
       "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
 
