@@ -99,7 +99,7 @@ def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSessi
 
 def test_small_files_share_a_partition_and_large_ones_do_not(spark: SparkSession, path: Path) -> None:
     keyed(spark, path, 64, partitions=16)
-    assert long(spark, path).rdd.getNumPartitions() == 2
+    assert long(spark, path).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
     spark.conf.set("spark.sql.files.openCostInBytes", "1")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "1")
     try:
