@@ -104,3 +104,17 @@ def no_job(spark: SparkSession) -> Iterator[None]:
     # Spark hears of a job through the listener bus, a little later.
     context._jsc.sc().listenerBus().waitUntilEmpty()
     assert list(context.statusTracker().getJobIdsForGroup(group)) == []
+
+
+def explain_insert(rows: DataFrame, path: Path, **options: Any) -> str:
+    """What EXPLAIN says of inserting rows into a table at a path: a plan, or the error. No job may run for it."""
+    spark = rows.sparkSession
+    rows.createOrReplaceTempView("rows_to_explain")
+    texts = {name: str(value) for name, value in options.items()}
+    spark.catalog.createTable("explained", str(path), "safetensors", rows.schema, **texts)
+    try:
+        with no_job(spark):
+            plan = spark.sql("EXPLAIN INSERT INTO explained SELECT * FROM rows_to_explain").collect()
+    finally:
+        spark.sql("DROP TABLE explained")
+    return "\n".join(row[0] for row in plan)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from spark_io import assert_says, error_of, frame, listing, no_job, write
+from spark_io import assert_says, error_of, explain_insert, frame, listing, no_job, write
 
 ROW = ("x array<int>, k string", [([1], "a")])
 
@@ -35,15 +35,7 @@ def test_append_of_another_kind_is_refused_before_any_job(spark: SparkSession, p
     with no_job(spark), pytest.raises(AnalysisException) as error:
         write(rows, path, **options)
     assert_says(str(error.value), str(path), *words)
-    rows.createOrReplaceTempView("rows_to_append")
-    texts = {name: str(value) for name, value in options.items()}
-    spark.catalog.createTable("appended", str(path), "safetensors", rows.schema, **texts)
-    try:
-        with no_job(spark):
-            plan = spark.sql("EXPLAIN INSERT INTO appended SELECT * FROM rows_to_append").collect()
-    finally:
-        spark.sql("DROP TABLE appended")
-    assert_says("\n".join(row[0] for row in plan), str(path), *words)
+    assert_says(explain_insert(rows, path, **options), str(path), *words)
     assert listing(path) == before
 
 

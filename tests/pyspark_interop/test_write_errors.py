@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from official import Tensor
-from spark_io import assert_says, error_of, files, frame, listing, no_job, tensors_frame, write
+from spark_io import assert_says, error_of, explain_insert, files, frame, listing, no_job, tensors_frame, write
 
 # Schema, options, and what the message must say: what is wrong, and the way out.
 EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
@@ -114,29 +114,13 @@ NO_TABLE = {"names that differ in case alone"}
 @pytest.mark.parametrize("case", [case for case in EAGER if case not in NO_TABLE])
 def test_refused_in_explain_too(spark: SparkSession, path: Path, case: str) -> None:
     schema, options, words = EAGER[case]
-    texts = {name: str(value) for name, value in options.items()}
-    rows = spark.createDataFrame([], schema)
-    rows.createOrReplaceTempView("rows_to_explain")
-    spark.catalog.createTable("explained", str(path), "safetensors", rows.schema, **texts)
-    try:
-        with no_job(spark):
-            plan = spark.sql("EXPLAIN INSERT INTO explained SELECT * FROM rows_to_explain").collect()
-    finally:
-        spark.sql("DROP TABLE explained")
-    assert_says("\n".join(row[0] for row in plan), "Error occurred during query planning", *words)
+    plan = explain_insert(spark.createDataFrame([], schema), path, **options)
+    assert_says(plan, "Error occurred during query planning", *words)
     assert not path.exists()
 
 
 def test_explain_of_a_sound_write_does_nothing(spark: SparkSession, path: Path) -> None:
-    spark.catalog.createTable(
-        "explained", str(path), "safetensors", spark.createDataFrame([], "x array<int>").schema, batch_size="1"
-    )
-    try:
-        with no_job(spark):
-            [plan] = spark.sql("EXPLAIN INSERT INTO explained SELECT array(1) AS x").collect()
-    finally:
-        spark.sql("DROP TABLE explained")
-    assert_says(plan[0], "AppendData", str(path))
+    assert_says(explain_insert(spark.sql("SELECT array(1) AS x"), path, batch_size=1), "AppendData", str(path))
     assert not path.exists()
 
 
