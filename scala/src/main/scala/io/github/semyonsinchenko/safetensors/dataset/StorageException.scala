@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.dataset
 import java.io.IOException
 
 import org.apache.hadoop.fs.{FSError, Path}
+import org.apache.parquet.ParquetRuntimeException
 
 /** A file that could not be written, such as on a full disk: which file, why, and what to do. */
 final class StorageException(message: String, cause: Throwable)
@@ -19,8 +20,9 @@ object StorageException {
     try writing
     catch {
       case e: IOException => throw failed(path, e.getMessage, e)
-      // Hadoop's local file system raises it where others raise the cause.
-      case e: FSError => throw failed(path, e.getCause.getMessage, e)
+      // Hadoop's local file system, and Parquet at the end of a file, raise these where others raise the cause.
+      case e @ (_: FSError | _: ParquetRuntimeException) if e.getCause != null =>
+        throw failed(path, e.getCause.getMessage, e)
     }
 
   private def failed(path: Path, reason: String, cause: Throwable) = new StorageException(

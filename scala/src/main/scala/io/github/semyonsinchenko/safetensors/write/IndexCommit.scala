@@ -1,13 +1,11 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import java.io.IOException
 import java.util.UUID
 
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.parquet.ParquetRuntimeException
 
 import io.github.semyonsinchenko.safetensors.dataset.{
   AtomicFile,
@@ -38,13 +36,7 @@ private[write] final class IndexCommit(target: Target, mode: WriteMode, id: UUID
     val unindexed = if (kept.isDefined && current.isEmpty) runsOfHeaders() else Nil
     val entries   = new IndexMerge(runs, conf).entries(unindexed ++ files, older)
     try TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, conf)
-    catch {
-      // Parquet's own message is of its own resources.
-      case e: ParquetRuntimeException =>
-        val cause = Option(e.getCause).getOrElse(e)
-        throw new IOException(s"The index of ${target.directory} could not be written: ${cause.getMessage}",
-          e)
-    } finally entries.close()
+    finally entries.close()
   }
 
   /** The entries of the shards that stay, which no index knows: it was not asked for, or its write died. */
