@@ -1,10 +1,12 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
+
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
@@ -14,6 +16,11 @@ import org.apache.hadoop.fs._
  * cannot: what is written there is empty for a moment.
  */
 object AtomicFile {
+
+  /** The whole file; none where there is none. */
+  def read(path: Path, fs: FileSystem): Option[Array[Byte]] =
+    try Some(Using.resource(fs.open(path))(_.readAllBytes()))
+    catch { case _: FileNotFoundException => None }
 
   def write(path: Path, text: String, conf: Configuration): Unit = {
     val fs = path.getFileSystem(conf)

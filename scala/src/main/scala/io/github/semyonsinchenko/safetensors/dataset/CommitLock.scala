@@ -142,11 +142,7 @@ object CommitLock {
     finally out.close()
 
   private def holder(path: Path, fs: FileSystem): Option[String] =
-    try {
-      val in = fs.open(path)
-      try Some(new String(in.readAllBytes(), UTF_8))
-      finally in.close()
-    } catch { case _: FileNotFoundException => None }
+    AtomicFile.read(path, fs).map(new String(_, UTF_8))
 
   private def isStale(path: Path, fs: FileSystem): Boolean =
     try System.currentTimeMillis - fs.getFileStatus(path).getModificationTime > StaleMillis

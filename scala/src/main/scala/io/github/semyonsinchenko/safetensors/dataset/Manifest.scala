@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.FileNotFoundException
-
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonProcessingException
@@ -57,11 +55,7 @@ object Manifest {
   /** The manifest of the dataset in `directory`; none where there is no dataset. */
   def read(directory: Path, conf: Configuration): Option[Manifest] = {
     val path = new Path(directory, FileName)
-    try {
-      val in = path.getFileSystem(conf).open(path)
-      try Some(ManifestJson.read(in.readAllBytes(), path))
-      finally in.close()
-    } catch { case _: FileNotFoundException => None }
+    AtomicFile.read(path, path.getFileSystem(conf)).map(ManifestJson.read(_, path))
   }
 
   def delete(directory: Path, conf: Configuration): Unit = {

@@ -3,8 +3,6 @@ package io.github.semyonsinchenko.safetensors.write
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
-import scala.util.Using
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -39,8 +37,8 @@ private[write] object PendingCommit {
     val records = fs.listStatus(directory).map(_.getPath).filter(path => FileName.matches(path.getName))
     records.foreach(record =>
       cleanup.attempt(s"clear up behind ${record.getName}") {
-        val names = Using.resource(fs.open(record))(in => new String(in.readAllBytes(), UTF_8)).linesIterator
-        if (cleanup.delete(names.filter(ShardNames.matches).toSeq, manifest)) fs.delete(record, false)
+        val names = AtomicFile.read(record, fs).toSeq.flatMap(new String(_, UTF_8).linesIterator)
+        if (cleanup.delete(names.filter(ShardNames.matches), manifest)) fs.delete(record, false)
       })
   }
 }
