@@ -1,5 +1,8 @@
 package io.github.semyonsinchenko.safetensors.format
 
+/** A part of a file: `count` bytes from `position` on. */
+final case class ByteRange(position: Long, count: Int)
+
 /** The bytes of one file, by position. Whoever opens it says where the file is; this layer opens none. */
 trait ByteSource extends AutoCloseable {
 
@@ -22,4 +25,14 @@ trait ByteSource extends AutoCloseable {
     read(position, target, 0, count)
     target
   }
+
+  /** The bytes of each range, in the order of the ranges. Where files are far away, one call costs less than many reads. */
+  def readAll(ranges: IndexedSeq[ByteRange]): IndexedSeq[Array[Byte]] =
+    ranges.map(range => bytes(range.position, range.count))
+
+  /**
+   * How many bytes callers do well to ask for in one `readAll`, though they need them one after the other. None where a request
+   * costs nothing.
+   */
+  def batchBytes: Int = 0
 }
