@@ -143,10 +143,15 @@ DECIDED_BY_HEADERS = [
     "tensor.shape = cast(array() AS array<int>)",
     "tensor_key IS NOT NULL AND tensor.dtype IS NOT NULL",
     "tensor.shape IS NULL",
+    "tensor_key LIKE '%weight'",
+    "tensor_key LIKE '%1.w%'",
+    "tensor_key > 'layer.1' AND tensor_key <= 'ключ'",
+    "tensor.dtype < 'F64'",
+    "tensor_key NOT LIKE 'layer%' OR tensor_key = 'layer.1.weight'",
+    "tensor.data IS NOT NULL",
 ]
 LEFT_TO_SPARK = [
-    "tensor_key LIKE '%weight'",
-    "tensor_key > 'layer.1'",
+    "tensor_key LIKE 'l%r.1%t'",
     "size(tensor.shape) = 2",
     "get(tensor.shape, 0) = 2",
     "length(tensor.data) = 8",

@@ -11,8 +11,8 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, InvalidRequestException, Location}
-import io.github.semyonsinchenko.safetensors.read.{Layout, LongRows, ReadOptions, SchemaInference}
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Listing, Location}
+import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
 
 /** What `format("safetensors")` names. */
 final class SafetensorsDataSource extends TableProvider with DataSourceRegister
@@ -25,19 +25,10 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     SafetensorsTable.checkOptionNames(options)
-    val read = ReadOptions.of(options)
-    read.layout match {
-      case Layout.Long                     => LongRows.schema
-      case Layout.Wide if read.inferSchema => firstFileSchema(options)
-      case Layout.Wide => throw new InvalidRequestException(
-          "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
-            "take it from the header of the first file. The option `layout=long` needs none: a row is a tensor then.")
-    }
-  }
-
-  private def firstFileSchema(options: CaseInsensitiveStringMap): StructType = {
     val conf = SafetensorsTable.hadoopConf(options)
-    SchemaInference.of(Location.all(options, conf).flatMap(DatasetFiles.of(_, conf)), conf)
+    val read = ReadOptions.of(options, conf)
+    SchemaInference.of(Listing.of(Location.all(options, conf), read.listing, new StructType, conf), read,
+      conf)
   }
 
   override def getTable(

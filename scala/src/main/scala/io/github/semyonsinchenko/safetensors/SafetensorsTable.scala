@@ -12,15 +12,16 @@ import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Location, OptionSpec}
-import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SafetensorsScanBuilder}
+import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, OptionSpec}
+import io.github.semyonsinchenko.safetensors.read.{ReadOptions, ReadSource, SafetensorsScanBuilder}
 import io.github.semyonsinchenko.safetensors.write.{SafetensorsWriteBuilder, WriteOptions}
 
 /** A dataset, a checkpoint or a single file, as a table that can be read and written. */
 final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStringMap)
     extends Table
     with SupportsRead
-    with SupportsWrite {
+    with SupportsWrite
+    with SupportsMetadataColumns {
 
   // Spark's errors take it apart as an identifier.
   override def name(): String =
@@ -36,11 +37,17 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     TableCapability.BATCH_WRITE,
     TableCapability.TRUNCATE)
 
+  override def metadataColumns(): Array[MetadataColumn] = Array(read.MetadataColumn)
+
+  // A tensor of that name hides it.
+  override def canRenameConflictingMetadataColumns(): Boolean = false
+
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
     val options = checked(callOptions)
     val conf    = SafetensorsTable.hadoopConf(options)
-    val files   = Location.all(options, conf).flatMap(DatasetFiles.of(_, conf))
-    new SafetensorsScanBuilder(files, ReadOptions.of(options).layout, tableSchema, conf)
+    val read    = ReadOptions.of(options, conf)
+    val listing = Listing.of(Location.all(options, conf), read.listing, tableSchema, conf)
+    new SafetensorsScanBuilder(ReadSource(listing, read.layout, tableSchema, conf))
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {

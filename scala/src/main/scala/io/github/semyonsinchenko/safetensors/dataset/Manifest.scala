@@ -26,7 +26,7 @@ final case class ColumnRecord(name: String, dtype: Option[String], shape: Option
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
  *
  * @param commitId of the write that made this manifest; the index of the same write carries it too
- * @param mode     how the last write put rows into tensors: `batch` or `key_value`
+ * @param mode     how writes put rows into tensors: `Manifest.BatchMode` or `Manifest.KeyValueMode`
  * @param options  the options of the last write, as given
  * @param shards   in the order of the rows
  */
@@ -41,6 +41,12 @@ final case class Manifest(
 
   def bytes: Long = shards.iterator.map(_.bytes).sum
 
+  /** What a reader may rely on of a shard. */
+  def factsOf(shard: ShardRecord): ShardFacts = {
+    val isBatch = mode == Manifest.BatchMode
+    ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), if (isBatch) schema else Nil)
+  }
+
   def toJson: String = ManifestJson.write(this)
 
   /** Puts this manifest in the place of the directory's old one, if it has one. */
@@ -51,6 +57,9 @@ final case class Manifest(
 object Manifest {
 
   val FileName = "dataset_manifest.json"
+
+  val BatchMode    = "batch"
+  val KeyValueMode = "key_value"
 
   /** The manifest of the dataset in `directory`; none where there is no dataset. */
   def read(directory: Path, conf: Configuration): Option[Manifest] = {
@@ -164,7 +173,7 @@ private object ManifestJson {
     /** A name in this directory: a manifest must not lead a reader elsewhere. */
     def fileName(parent: JsonNode, name: String): String = {
       val file = text(parent, name)
-      if (file.isEmpty || file == "." || file == ".." || file.exists(c => c == '/' || c == '\\'))
+      if (!DataFile.isPlainName(file))
         fault(s"the shard `$file` is not a file name in its directory")
       file
     }

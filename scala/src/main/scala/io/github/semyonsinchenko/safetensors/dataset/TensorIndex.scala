@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -8,7 +8,10 @@ import scala.util.Using
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.parquet.example.data.Group
+import org.apache.parquet.filter2.compat.FilterCompat
 import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader, ParquetWriter}
+import org.apache.parquet.hadoop.api.InitContext
+import org.apache.parquet.hadoop.api.ReadSupport.ReadContext
 import org.apache.parquet.hadoop.example.GroupReadSupport
 import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.apache.parquet.hadoop.util.{HadoopInputFile, HadoopOutputFile}
@@ -80,9 +83,40 @@ object TensorIndex {
     } catch { case _: FileNotFoundException => None }
 
   /** All entries of the directory's index, in order; close it when done. */
-  def read(directory: Path, conf: Configuration): CloseableEntries = {
-    val reader =
-      ParquetReader.builder(new GroupReadSupport, new Path(directory, FileName)).withConf(conf).build()
+  def read(directory: Path, conf: Configuration): CloseableEntries =
+    open(new Path(directory, FileName), new GroupReadSupport, FilterCompat.NOOP, conf)
+
+  /**
+   * The entries of these keys, and perhaps others; close it when done. None if the index was made in another commit.
+   *
+   * @throws InvalidRequestException if it cannot be read
+   */
+  def find(path: Path, commitId: String, keys: Option[Keys], conf: Configuration): Option[CloseableEntries] =
+    try {
+      var madeIn = Option.empty[String]
+      val support = new GroupReadSupport {
+        override def init(context: InitContext): ReadContext = {
+          madeIn = Option(context.getKeyValueMetadata.get(CommitKey)).map(_.iterator.next())
+          super.init(context)
+        }
+      }
+      val entries = open(path, support, keys.fold(FilterCompat.NOOP)(IndexFilter.of), conf)
+      // The reader looks at the footer when it is first asked for an entry.
+      entries.hasNext
+      if (madeIn.contains(commitId)) Some(entries) else { entries.close(); None }
+    } catch {
+      case _: FileNotFoundException => None
+      case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
+          s"$path cannot be read: ${e.getMessage}. Delete it, and have a write with `generate_index` make it anew.",
+          Some(e))
+    }
+
+  private def open(
+      path: Path,
+      support: GroupReadSupport,
+      filter: FilterCompat.Filter,
+      conf: Configuration) = {
+    val reader = ParquetReader.builder(support, path).withConf(conf).withFilter(filter).build()
     new CloseableEntries(
       Iterator.continually(reader.read()).takeWhile(_ != null).map(entry), () => reader.close())
   }

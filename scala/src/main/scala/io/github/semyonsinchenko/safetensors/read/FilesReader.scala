@@ -2,37 +2,86 @@ package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.PartitionReader
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Sources}
-import io.github.semyonsinchenko.safetensors.format.ByteSource
-
-/** The rows of a partition's files, one file open at a time. */
-private[read] final class FilesReader(files: Seq[DataFile], layout: FileRows, conf: Configuration)
+/**
+ * The rows of a partition's files, one file open at a time.
+ *
+ * @param limit no more rows than this are of use
+ */
+private[read] final class FilesReader(
+    parts: Seq[FilePart],
+    layout: FileRows,
+    limit: Option[Int],
+    conf: Configuration)
     extends PartitionReader[InternalRow] {
 
-  private val remaining            = files.iterator
-  private var source: ByteSource   = _
+  private val metrics              = new TaskMetrics
+  private val remaining            = parts.iterator
+  private var file: OpenFile       = _
   private var rows                 = Iterator.empty[InternalRow]
   private var current: InternalRow = _
+  private var left                 = limit.fold(Long.MaxValue)(_.toLong)
 
   override def next(): Boolean = {
     while (!rows.hasNext && remaining.hasNext) open(remaining.next())
-    val found = rows.hasNext
-    if (found) current = rows.next()
+    val found = left > 0 && rows.hasNext
+    if (found) {
+      current = rows.next()
+      left -= 1
+    }
     found
   }
 
-  private def open(file: DataFile): Unit = {
+  private def open(part: FilePart): Unit = {
     close()
-    source = Sources.open(file, conf)
-    rows = layout.of(source, Sources.header(source))
+    file = new OpenFile(part, conf, metrics)
+    rows = new RowBatches(file, layout.of(file), metrics)
   }
 
   override def get(): InternalRow = current
 
-  override def close(): Unit = if (source != null) {
-    source.close()
-    source = null
+  override def currentMetricsValues(): Array[CustomTaskMetric] = metrics.values
+
+  override def close(): Unit = if (file != null) {
+    file.close()
+    file = null
+  }
+}
+
+/** Reads the bytes that rows lack: of one row, or of as many as the file's source likes to be asked for together. */
+private final class RowBatches(file: OpenFile, planned: Iterator[PlannedRow], metrics: TaskMetrics)
+    extends Iterator[InternalRow] {
+
+  private var ready = Iterator.empty[InternalRow]
+
+  override def hasNext: Boolean = ready.hasNext || planned.hasNext
+
+  override def next(): InternalRow = {
+    if (!ready.hasNext) ready = batch().iterator
+    ready.next()
+  }
+
+  private def batch(): Vector[InternalRow] = {
+    val rows  = Vector.newBuilder[PlannedRow]
+    var bytes = 0L
+    do {
+      val row = planned.next()
+      rows += row
+      bytes += row.missing.iterator.map(_.range.count.toLong).sum
+    } while (bytes > 0 && bytes < file.source.batchBytes && planned.hasNext)
+    read(rows.result())
+  }
+
+  private def read(rows: Vector[PlannedRow]): Vector[InternalRow] = {
+    val missing = rows.flatMap(_.missing)
+    if (missing.nonEmpty) {
+      file.source.readAll(missing.map(_.range)).iterator.zip(missing).foreach { case (bytes, place) =>
+        place.fill(bytes)
+      }
+      metrics.tensorBytes += missing.iterator.map(_.range.count.toLong).sum
+    }
+    rows.map(_.row)
   }
 }

@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.read
 
 import scala.collection.mutable
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import io.github.semyonsinchenko.safetensors.dataset.Located
 
 /** Shares files out to partitions, as Spark's own sources do. */
 private[read] object Packing {
@@ -11,19 +11,23 @@ private[read] object Packing {
    * Files that follow each other, together as long as they have no more than `maxBytes`, or than makes a partition for each
    * core. To open a file counts as much as to read `openBytes`.
    */
-  def of(files: Seq[DataFile], maxBytes: Long, openBytes: Long, cores: Int): Seq[Seq[DataFile]] = {
-    def cost(file: DataFile) = file.length + openBytes
-    val limit                = math.min(maxBytes, math.max(openBytes, files.map(cost).sum / cores))
-    val partitions           = mutable.ArrayBuffer.empty[mutable.ArrayBuffer[DataFile]]
-    var bytes                = 0L
-    files.foreach { file =>
-      if (partitions.isEmpty || bytes + file.length > limit) {
+  def of(parts: Seq[FilePart], maxBytes: Long, openBytes: Long, cores: Int): Seq[Seq[FilePart]] = {
+    val limit      = math.min(maxBytes, math.max(openBytes, parts.map(size(_) + openBytes).sum / cores))
+    val partitions = mutable.ArrayBuffer.empty[mutable.ArrayBuffer[FilePart]]
+    var bytes      = 0L
+    parts.foreach { part =>
+      if (partitions.isEmpty || bytes + size(part) > limit) {
         partitions += mutable.ArrayBuffer.empty
         bytes = 0
       }
-      partitions.last += file
-      bytes += cost(file)
+      partitions.last += part
+      bytes += size(part) + openBytes
     }
     partitions.map(_.toSeq).toSeq
+  }
+
+  private def size(part: FilePart): Long = part.located match {
+    case Located.At(tensors) => tensors.iterator.map(_.size).sum
+    case Located.Somewhere   => part.file.length
   }
 }

@@ -1,11 +1,17 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{GlobFilter, Path}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.OptionSpec
+import io.github.semyonsinchenko.safetensors.dataset.{ListingRules, OptionSpec}
 
 /** The options of a read, checked. */
-private[safetensors] final case class ReadOptions(layout: Layout, inferSchema: Boolean)
+private[safetensors] final case class ReadOptions(
+    layout: Layout,
+    inferSchema: Boolean,
+    mergeSchema: Boolean,
+    listing: ListingRules)
 
 private[safetensors] object ReadOptions {
 
@@ -13,18 +19,54 @@ private[safetensors] object ReadOptions {
     "layout",
     Some("wide"),
     "What a row is. `wide`: a file, with a column for each tensor. `long`: a tensor, with the columns `tensor_key` and `tensor`; it " +
-      "needs neither a schema nor `inferSchema`."
+      "needs neither a schema nor `inferSchema`. `rows`: a sample, with a column for each tensor, whose first dimension counts samples: " +
+      "the rows that were written with `batch_size`."
   )(OptionSpec.oneOf(Layout.all)(_.name))
 
   val InferSchema: OptionSpec[Boolean] = OptionSpec(
     "inferSchema",
     Some("false"),
-    "With the layout `wide`, take the schema from the header of the first file. Without it, give a schema with `.schema(...)`."
-  )(
-    OptionSpec.flag)
+    "With the layouts `wide` and `rows`, take the schema from the header of the first file. Without it, give a schema with " +
+      "`.schema(...)`."
+  )(OptionSpec.flag)
 
-  val all: Seq[OptionSpec[_]] = Seq(RowLayout, InferSchema)
+  val MergeSchema: OptionSpec[Boolean] = OptionSpec(
+    "mergeSchema",
+    Some("false"),
+    "Take the schema from the headers of all files: a column for each tensor that any of them has, null where a file lacks it. In " +
+      "place of `inferSchema`."
+  )(OptionSpec.flag)
 
-  def of(options: CaseInsensitiveStringMap): ReadOptions =
-    ReadOptions(RowLayout.get(options).get, InferSchema.get(options).get)
+  val PathGlobFilter: OptionSpec[GlobFilter] = OptionSpec[GlobFilter](
+    "pathGlobFilter",
+    None,
+    "Read only files whose names match this pattern, such as `model-*.safetensors`."
+  )(text =>
+    try Right(new GlobFilter(text))
+    catch { case e: java.io.IOException => Left(s"a pattern, and ${e.getMessage}") })
+
+  val RecursiveFileLookup: OptionSpec[Boolean] = OptionSpec(
+    "recursiveFileLookup",
+    Some("false"),
+    "Look for files in all directories below the path. Directories named `key=value` give no columns then."
+  )(OptionSpec.flag)
+
+  val BasePath: OptionSpec[Path] = OptionSpec[Path](
+    "basePath",
+    None,
+    "The directory from which on directories named `key=value` give columns. By default the path that is read."
+  )(text => Right(new Path(text)))
+
+  val all: Seq[OptionSpec[_]] =
+    Seq(RowLayout, InferSchema, MergeSchema, PathGlobFilter, RecursiveFileLookup, BasePath)
+
+  def of(options: CaseInsensitiveStringMap, conf: Configuration): ReadOptions = ReadOptions(
+    RowLayout.get(options).get,
+    InferSchema.get(options).get,
+    MergeSchema.get(options).get,
+    ListingRules(
+      PathGlobFilter.get(options),
+      RecursiveFileLookup.get(options).get,
+      BasePath.get(options).map(path => path.getFileSystem(conf).makeQualified(path)))
+  )
 }

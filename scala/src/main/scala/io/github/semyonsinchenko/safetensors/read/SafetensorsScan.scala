@@ -1,63 +1,77 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import java.util.OptionalLong
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
-
 /** A planned read. */
-private[read] final class SafetensorsScan(
-    files: Seq[DataFile],
-    layout: Layout,
-    schema: StructType,
-    required: StructType,
-    pushed: Seq[(Predicate, TensorFilter)],
-    conf: Configuration)
-    extends Scan {
+private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
 
-  override def readSchema(): StructType = required
+  private def files = plan.source.listing.files
+
+  override def readSchema(): StructType = plan.required
 
   override def description(): String =
-    s"safetensors ${files.size} files, layout ${layout.name}, columns ${required.fieldNames.mkString("[", ", ", "]")}, " +
-      s"filters ${pushed.map(_._1).mkString("[", ", ", "]")}"
+    s"safetensors ${plan.parts.size} of ${files.size} files, layout ${plan.source.layout.name}, " +
+      s"columns ${plan.required.fieldNames.mkString("[", ", ", "]")}, filters ${plan.pushed.map(
+          _._1).mkString("[", ", ", "]")}"
+
+  override def estimateStatistics(): Statistics = new Statistics {
+    override def sizeInBytes(): OptionalLong = OptionalLong.of(plan.bytes)
+    override def numRows(): OptionalLong     = plan.rowCount.fold(OptionalLong.empty)(OptionalLong.of)
+  }
+
+  override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
+
+  override def reportDriverMetrics(): Array[CustomTaskMetric] =
+    Array(ReadMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
 
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
-    layout.checkSchema(schema)
-    new SafetensorsBatch(ScanPlan(partitions, layout.rows(required, pushed.map(_._2))), conf)
+    plan.source.check()
+    new SafetensorsBatch(partitions, plan.rows, plan.limit, plan.source.conf)
   }
 
-  private def partitions: Seq[Seq[DataFile]] =
-    if (layout.packsFiles) {
+  private def partitions: Vector[FilesPartition] =
+    if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
-      Packing.of(files, settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
-        SparkSession.active.sparkContext.defaultParallelism)
-    } else files.map(Seq(_))
+      Packing.of(plan.parts, settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
+        SparkSession.active.sparkContext.defaultParallelism).map(FilesPartition(_)).toVector
+    } else plan.parts.map(part => FilesPartition(Seq(part)))
 }
 
-private final class SafetensorsBatch(plan: ScanPlan, conf: Configuration) extends Batch {
+private final class SafetensorsBatch(
+    partitions: Vector[FilesPartition],
+    rows: FileRows,
+    limit: Option[Int],
+    conf: Configuration)
+    extends Batch {
 
-  override def planInputPartitions(): Array[InputPartition] = plan.partitions.map(FilesPartition(_)).toArray
+  override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
-    new FilesReaderFactory(plan.rows, shared)
+    new FilesReaderFactory(rows, limit, shared)
   }
 }
 
-private final case class FilesPartition(files: Seq[DataFile]) extends InputPartition
+private final case class FilesPartition(parts: Seq[FilePart]) extends InputPartition
 
 /** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
-private final class FilesReaderFactory(rows: FileRows, conf: Broadcast[SerializableConfiguration])
+private final class FilesReaderFactory(
+    rows: FileRows,
+    limit: Option[Int],
+    conf: Broadcast[SerializableConfiguration])
     extends PartitionReaderFactory {
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
-    new FilesReader(partition.asInstanceOf[FilesPartition].files, rows, conf.value.value)
+    new FilesReader(partition.asInstanceOf[FilesPartition].parts, rows, limit, conf.value.value)
 }

@@ -1,39 +1,53 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.connector.expressions.aggregate.{Aggregation, CountStar}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
-import org.apache.spark.sql.connector.read.{
-  Scan,
-  ScanBuilder,
-  SupportsPushDownRequiredColumns,
-  SupportsPushDownV2Filters
-}
+import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
-
-/** Collects what the query needs of the files: columns, fields of them, and conditions. */
-private[safetensors] final class SafetensorsScanBuilder(
-    files: Seq[DataFile],
-    layout: Layout,
-    schema: StructType,
-    conf: Configuration)
+/** Collects what the query needs of the files: columns, fields of them, conditions, a count or a limit. */
+private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
     extends ScanBuilder
+    with SupportsPushDownV2Filters
+    with SupportsPushDownAggregates
     with SupportsPushDownRequiredColumns
-    with SupportsPushDownV2Filters {
+    with SupportsPushDownLimit {
 
-  private var required = schema
-  private var pushed   = Seq.empty[(Predicate, TensorFilter)]
+  private var plan   = ScanPlan(source, source.schema)
+  private var counts = Option.empty[Int]
 
-  override def pruneColumns(requiredSchema: StructType): Unit = required = requiredSchema
-
-  /** Takes those that headers decide, and gives the others back. */
+  /** Takes those that files and headers decide, and gives the others back. */
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
-    pushed = predicates.toSeq.flatMap(predicate => layout.filter(predicate).map(predicate -> _))
-    predicates.filterNot(predicate => pushed.exists(_._1 eq predicate))
+    val of = new Predicates(source.operand)
+    plan = plan.copy(
+      pushed = predicates.toVector.flatMap(predicate => of.condition(predicate).map(predicate -> _)))
+    predicates.filterNot(predicate => plan.pushed.exists(_._1 eq predicate))
   }
 
-  override def pushedPredicates(): Array[Predicate] = pushed.map(_._1).toArray
+  override def pushedPredicates(): Array[Predicate] = plan.pushed.map(_._1).toArray
 
-  override def build(): Scan = new SafetensorsScan(files, layout, schema, required, pushed, conf)
+  override def pruneColumns(requiredSchema: StructType): Unit = plan = plan.copy(required = requiredSchema)
+
+  /** Takes counts of all rows, where the listing tells them. */
+  override def supportCompletePushDown(aggregation: Aggregation): Boolean = {
+    val functions = aggregation.aggregateExpressions
+    aggregation.groupByExpressions.isEmpty && functions.nonEmpty && functions.forall(
+      _.isInstanceOf[CountStar]) &&
+      plan.rowCount.isDefined
+  }
+
+  override def pushAggregation(aggregation: Aggregation): Boolean = {
+    counts = Some(aggregation.aggregateExpressions.length).filter(_ => supportCompletePushDown(aggregation))
+    counts.isDefined
+  }
+
+  override def pushLimit(limit: Int): Boolean = {
+    plan = plan.copy(limit = Some(limit))
+    true
+  }
+
+  // Each task stops there; that all of them together do is left to Spark.
+  override def isPartiallyPushed: Boolean = true
+
+  override def build(): Scan = counts.fold[Scan](new SafetensorsScan(plan))(new CountScan(plan, _))
 }

@@ -1,6 +1,73 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.types.StructType
 
-/** What is read: rows of these files, a partition for each group. Made on the driver, handed to every task. */
-private[read] final case class ScanPlan(partitions: Seq[Seq[DataFile]], rows: FileRows)
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
+
+/**
+ * What a query reads. Made on the driver.
+ *
+ * @param required the columns that it needs, and of structs the fields
+ * @param pushed   conditions that whatever is read meets, by Spark's predicates
+ * @param limit    no more rows than this are of use
+ */
+private[read] final case class ScanPlan(
+    source: ReadSource,
+    required: StructType,
+    pushed: Vector[(Predicate, Condition)] = Vector.empty,
+    limit: Option[Int] = None) {
+
+  private val (ofFiles, ofTensors) = Conditions(pushed.map(_._2)).split
+
+  private lazy val columns = RowColumn.of(required, source)
+
+  /** How a task makes rows of its files. */
+  def rows: FileRows = source.layout.rows(source.ownColumns, columns, ofTensors)
+
+  /** What to read of the files that may have rows, as far as that is known without opening them. */
+  lazy val parts: Vector[FilePart] = {
+    val files = source.listing.files.filter(file => ofFiles.hold(Facts.of(file)))
+    if (source.layout == Layout.Long && !ofTensors.isEmpty) located(files)
+    else limited(files).map(FilePart(_))
+  }
+
+  /** By the indexes of their directories, where there are any that can tell. */
+  private def located(files: Vector[DataFile]): Vector[FilePart] = {
+    val directories = files.groupBy(file => new Path(file.path).getParent)
+    val found = directories.flatMap { case (directory, here) =>
+      val byName = here.iterator.map(file => file.name -> file).toMap
+      source.listing.indexes.get(directory).flatMap(_.find(
+          ofTensors.keys,
+          (name, tensor) => byName.get(name).exists(ofTensors.hold(_, tensor)),
+          source.conf)).map(tensors => byName.map { case (name, file) => file.path -> tensors.get(name) })
+    }.foldLeft(Map.empty[String, Option[Located]])(_ ++ _)
+    files.flatMap(file => found.getOrElse(file.path, Some(Located.Somewhere)).map(FilePart(file, _)))
+  }
+
+  private def limited(files: Vector[DataFile]): Vector[DataFile] = limit match {
+    case Some(rows) if ofTensors.isEmpty =>
+      val before = files.scanLeft(0L)((sum, file) => sum + source.layout.count(file).getOrElse(0L))
+      files.zip(before).takeWhile(_._2 < rows).map(_._1)
+    case _ => files
+  }
+
+  /** How many rows the parts have; none where a file must be opened to tell. */
+  def rowCount: Option[Long] = {
+    val counts = parts.map(part => source.layout.count(part.file))
+    Option.when(ofTensors.isEmpty && counts.forall(_.isDefined))(counts.flatten.sum)
+  }
+
+  /** How many bytes it reads, at most. */
+  def bytes: Long = parts.iterator.map {
+    case FilePart(_, Located.At(tensors)) if needs(TensorField.Data) => tensors.iterator.map(_.size).sum
+    case FilePart(file, _) if needs(TensorField.Data)                => file.length
+    case FilePart(file, _) => file.shard.fold(file.length)(_.headerBytes)
+  }.sum
+
+  private def needs(field: TensorField) = columns.exists {
+    case tensor: RowColumn.Tensor => tensor.fields.contains(field)
+    case _                        => false
+  }
+}

@@ -12,7 +12,9 @@ private[read] object TensorField {
 
   private val byName: Map[String, TensorField] = Map("data" -> Data, "shape" -> Shape, "dtype" -> Dtype)
 
-  /** The fields of a Tensor Struct, of which Spark may have taken some away. */
-  def of(tensorStruct: DataType): Vector[TensorField] =
-    tensorStruct.asInstanceOf[StructType].fieldNames.toVector.map(byName)
+  /** The fields of a Tensor Struct, of which Spark may have taken some away; none of another type, which no read gets. */
+  def of(column: DataType): Vector[TensorField] = column match {
+    case struct: StructType => struct.fieldNames.toVector.flatMap(byName.get)
+    case _                  => Vector.empty
+  }
 }

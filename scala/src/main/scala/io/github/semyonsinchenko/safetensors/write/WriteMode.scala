@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import io.github.semyonsinchenko.safetensors.dataset.Manifest
+
 /** How rows become tensors. */
 sealed trait WriteMode extends Product with Serializable {
 
@@ -11,7 +13,7 @@ object WriteMode {
 
   /** A tensor for each column and shard, of `rows` rows stacked. */
   final case class Batch(rows: Int, tail: Tail) extends WriteMode {
-    override def name: String = "batch"
+    override def name: String = Manifest.BatchMode
   }
 
   /**
@@ -22,7 +24,7 @@ object WriteMode {
    * @param duplicates what becomes of a key that a shard has already
    */
   final case class KeyValue(nameColumn: String, separator: String, duplicates: Duplicates) extends WriteMode {
-    override def name: String = "key_value"
+    override def name: String = Manifest.KeyValueMode
   }
 }
 

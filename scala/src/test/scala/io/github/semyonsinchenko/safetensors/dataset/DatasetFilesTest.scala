@@ -4,6 +4,7 @@ import java.nio.file.{Files, Path => LocalPath}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
@@ -19,7 +20,7 @@ class DatasetFilesTest extends AnyFunSuite {
       .write(new Path(directory.toUri), conf)
 
   private def names(path: LocalPath): Seq[String] =
-    DatasetFiles.of(new Path(path.toUri), conf).map(file => new Path(file.path).getName)
+    Listing.of(Seq(new Path(path.toUri)), ListingRules(), new StructType, conf).files.map(_.name)
 
   private def refused(path: LocalPath): String =
     intercept[InvalidRequestException](names(path)).getMessage

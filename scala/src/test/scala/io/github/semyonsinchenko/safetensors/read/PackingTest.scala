@@ -9,9 +9,10 @@ import io.github.semyonsinchenko.safetensors.dataset.DataFile
 class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def packed(maxBytes: Long, openBytes: Long, cores: Int)(lengths: Long*): Seq[Seq[Long]] =
-    Packing.of(lengths.zipWithIndex.map { case (length, i) => DataFile(s"f$i", length) }, maxBytes, openBytes,
+    Packing.of(lengths.zipWithIndex.map { case (length, i) => FilePart(DataFile(s"f$i", length)) }, maxBytes,
+      openBytes,
       cores)
-      .map(_.map(_.length))
+      .map(_.map(_.file.length))
 
   test("small files that follow each other share a partition") {
     assert(packed(maxBytes = 100, openBytes = 1, cores = 1)(30, 30, 30, 30, 5) == Seq(Seq(30, 30, 30),

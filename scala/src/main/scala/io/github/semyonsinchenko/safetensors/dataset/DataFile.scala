@@ -1,0 +1,47 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/**
+ * A safetensors file to read.
+ *
+ * @param length    in bytes
+ * @param modified  when, in milliseconds since 1970
+ * @param shard     what a manifest says of it; none for a file that no manifest names
+ * @param partition values of the partition columns, as Spark keeps them
+ */
+final case class DataFile(
+    path: String,
+    length: Long,
+    modified: Long = 0,
+    shard: Option[ShardFacts] = None,
+    partition: Vector[Any] = Vector.empty) {
+
+  def name: String = path.substring(path.lastIndexOf('/') + 1)
+}
+
+object DataFile {
+  val Suffix = ".safetensors"
+
+  def of(status: FileStatus): DataFile =
+    DataFile(status.getPath.toString, status.getLen, status.getModificationTime)
+
+  /** Whether a listing takes the file for data. */
+  def isData(status: FileStatus): Boolean =
+    status.isFile && status.getPath.getName.endsWith(Suffix) && !isHidden(status.getPath)
+
+  /** Whether a name stays in its directory: a manifest or an index must not lead a reader elsewhere. */
+  def isPlainName(name: String): Boolean =
+    name.nonEmpty && name != "." && name != ".." && !name.exists(c => c == '/' || c == '\\')
+
+  def isHidden(path: Path): Boolean = path.getName.startsWith("_") || path.getName.startsWith(".")
+}
+
+/**
+ * What a manifest says of a shard.
+ *
+ * @param headerBytes where its byte buffer begins
+ * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
+ * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
+ */
+final case class ShardFacts(headerBytes: Long, samples: Option[Long], columns: Seq[ColumnRecord])

@@ -1,0 +1,60 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.FileStatus
+
+import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
+
+/** The look-up in a dataset's `_tensor_index.parquet`. */
+private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) extends DirectoryIndex {
+  import DatasetIndex._
+
+  // Without names all of the index must be read, which pays for a small one only: tasks read headers side by side.
+  override def find(
+      keys: Option[Keys],
+      accepts: (String, TensorInfo) => Boolean,
+      conf: Configuration): Option[Map[String, Located]] =
+    if (keys.isEmpty && file.getLen > SmallBytes) None
+    else
+      TensorIndex.find(file.getPath, manifest.commitId, keys, conf).map(Using.resource(_) { entries =>
+        val found = entries.filter(entry => keys.forall(_.contain(entry.key))).map(entry =>
+          fileOf(entry) -> tensor(entry)).filter(accepts.tupled)
+        val few = found.take(MaxTensors).toVector
+        if (found.hasNext) (few.iterator ++ found).map(_._1 -> Located.Somewhere).toMap
+        else few.groupMap(_._1)(_._2).map { case (name, tensors) =>
+          name -> Located.At(tensors.sortBy(_.begin))
+        }
+      })
+
+  private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
+
+  private def fileOf(entry: IndexEntry): String = {
+    val length =
+      shards.getOrElse(entry.file, fault(s"`${entry.key}` is in `${entry.file}`, which is no shard"))
+    if (entry.start < 0 || entry.end < entry.start || entry.end > length)
+      fault(
+        s"`${entry.key}` is at the bytes ${entry.start} to ${entry.end} of ${entry.file}, which has $length")
+    entry.file
+  }
+
+  private def tensor(entry: IndexEntry): TensorInfo = {
+    val dtype =
+      Dtype.of(entry.dtype).getOrElse(
+        fault(s"`${entry.key}` has the dtype `${entry.dtype}`, which does not exist"))
+    TensorInfo(entry.key, dtype, entry.shape.map(_.toLong).toVector, entry.start, entry.end)
+  }
+
+  private def fault(detail: String) = throw new InvalidRequestException(
+    s"${file.getPath} is wrong: tensor $detail. Delete it, and have a write with `generate_index` make it anew.")
+}
+
+private object DatasetIndex {
+
+  // What a plan can carry to its tasks, a megabyte or two.
+  private val MaxTensors = 10000
+
+  // Some hundred thousand tensors.
+  private val SmallBytes = 2L << 20
+}

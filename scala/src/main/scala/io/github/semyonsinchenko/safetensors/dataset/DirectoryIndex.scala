@@ -1,0 +1,47 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import org.apache.hadoop.conf.Configuration
+
+import io.github.semyonsinchenko.safetensors.format.TensorInfo
+
+/** The names of the tensors that a query is about. */
+sealed trait Keys extends Product with Serializable {
+  def contain(name: String): Boolean
+}
+
+object Keys {
+  final case class In(names: Set[String]) extends Keys {
+    override def contain(name: String): Boolean = names(name)
+  }
+
+  final case class Prefix(prefix: String) extends Keys {
+    override def contain(name: String): Boolean = name.startsWith(prefix)
+  }
+}
+
+/** Tells in which files of a directory tensors are. */
+trait DirectoryIndex {
+
+  /**
+   * The files that have tensors of these names, by file name; none where the index cannot tell.
+   *
+   * @param keys    all names, where there are none
+   * @param accepts whether a tensor of a file is wanted, where the index knows its shape and dtype
+   */
+  def find(
+      keys: Option[Keys],
+      accepts: (String, TensorInfo) => Boolean,
+      conf: Configuration): Option[Map[String, Located]]
+}
+
+/** What an index says of a file. */
+sealed trait Located extends Product with Serializable
+
+object Located {
+
+  /** Some of its tensors are wanted. Its header tells which. */
+  case object Somewhere extends Located
+
+  /** These tensors are wanted; their offsets are from the file's begin. */
+  final case class At(tensors: Vector[TensorInfo]) extends Located
+}

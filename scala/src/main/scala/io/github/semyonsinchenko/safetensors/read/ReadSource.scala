@@ -1,0 +1,43 @@
+package io.github.semyonsinchenko.safetensors.read
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.types.StructType
+
+import io.github.semyonsinchenko.safetensors.dataset.Listing
+
+/**
+ * A table to read, before a query has said what of it.
+ *
+ * @param schema all its columns, those of partitions among them
+ */
+private[safetensors] final case class ReadSource(
+    listing: Listing,
+    layout: Layout,
+    schema: StructType,
+    conf: Configuration) {
+
+  /** The columns that the layout makes. */
+  private[read] def ownColumns: StructType =
+    StructType(schema.filter(column => partition(column.name).isEmpty))
+
+  /** The place of a partition column among them; none for another column. */
+  private[read] def partition(column: String): Option[Int] =
+    Some(listing.partitions.fieldNames.indexOf(column)).filter(_ >= 0)
+
+  /** @throws InvalidRequestException for a schema that the layout cannot give */
+  private[read] def check(): Unit = ownColumns.foreach(layout.check)
+
+  /** What a name in a condition stands for, by its parts; none for what is left to Spark. */
+  private[read] def operand(name: Seq[String]): Option[Operand] = name match {
+    case Seq(column) if partition(column).isDefined =>
+      partition(column).map(ordinal => Operand.Partition(ordinal, listing.partitions(ordinal).dataType))
+    case Seq(column) if schema.fieldNames.contains(column) => layout.operand(schema(column), None)
+    case Seq(column, field) if schema.fieldNames.contains(column) =>
+      layout.operand(schema(column), Some(field))
+    case Seq(MetadataColumn.Name, field) =>
+      FileField.all.collectFirst {
+        case known: FileField.Known if known.name == field => Operand.Metadata(known)
+      }
+    case _ => None
+  }
+}

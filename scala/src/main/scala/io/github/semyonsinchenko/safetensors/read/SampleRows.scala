@@ -1,0 +1,66 @@
+package io.github.semyonsinchenko.safetensors.read
+
+import io.github.semyonsinchenko.safetensors.dataset.UnreadableFileException
+import io.github.semyonsinchenko.safetensors.format.TensorInfo
+
+/**
+ * Each sample as a row: the first dimension of a file's tensors, in which they must agree, undone.
+ *
+ * @param tensors all that the schema has: how many rows there are does not depend on what the query selects
+ */
+private[read] final case class SampleRows(
+    columns: Vector[RowColumn],
+    tensors: Vector[RowColumn.Tensor],
+    conditions: Conditions)
+    extends FileRows {
+
+  override def of(file: OpenFile): Iterator[PlannedRow] = {
+    val found = tensors.flatMap(column => file.tensor(column).map(column.name -> new Samples(file, _))).toMap
+    if (!conditions.hold(Facts(file.file, file.tensor))) Iterator.empty
+    else {
+      val template = new RowTemplate(columns, file)
+      val rows     = count(file, tensors.flatMap(column => found.get(column.name)))
+      Iterator.iterate(0L)(_ + 1).takeWhile(_ < rows).map(row =>
+        template.row {
+          case column: RowColumn.Tensor =>
+            found.get(column.name).fold[(Any, Option[MissingBytes])]((null, None))(_.cell(row, column.fields))
+          case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
+        })
+    }
+  }
+
+  /** How many samples the file has; a manifest does not count those that only fill a batch up. */
+  private def count(file: OpenFile, found: Vector[Samples]): Long = {
+    found.find(_.count != found.head.count).foreach(other =>
+      throw new UnreadableFileException(
+        s"${file.file.path}: tensor `${found.head.name}` has ${found.head.count} samples, but `${other.name}` has ${other.count}. The " +
+          "layout `rows` needs the same first dimension: leave one out of the schema, or read with `layout=wide`."))
+    file.file.shard.flatMap(_.samples).orElse(found.headOption.map(_.count)).getOrElse(
+      throw new UnreadableFileException(
+        s"${file.file.path} has none of the tensors that the schema names, so that its samples cannot be counted."))
+  }
+}
+
+/** A tensor, by its first dimension. */
+private final class Samples(file: OpenFile, tensor: TensorInfo) {
+
+  def name: String = tensor.name
+
+  val count: Long =
+    tensor.shape.headOption.filter(_ >= 0).getOrElse(refuse("has no first dimension that counts samples"))
+
+  private val size  = if (count == 0) 0L else tensor.size / count
+  private val start = file.start(tensor)
+  private val cells = new TensorCell(file, tensor, tensor.shape.drop(1))
+
+  // Elements smaller than a byte share bytes, which a sample may begin or end within.
+  if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are no whole bytes")
+
+  def cell(row: Long, fields: Vector[TensorField]): (Any, Option[MissingBytes]) =
+    cells.struct(start + row * size, size, fields)
+
+  private def refuse(why: String) = throw new UnreadableFileException(
+    s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(
+        java.lang.Long.toUnsignedString).mkString("[", ", ", "]")} $why, " +
+      "as the layout `rows` needs. Leave it out of the schema, or read with `layout=wide` or `layout=long`.")
+}
