@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 
 /**
  * A safetensors file to read.
@@ -9,13 +9,15 @@ import org.apache.hadoop.fs.{FileStatus, Path}
  * @param modified  when, in milliseconds since 1970
  * @param shard     what a manifest says of it; none for a file that no manifest names
  * @param partition values of the partition columns, as Spark keeps them
+ * @param status    what its object store said of it, by which that knows it again; none on other file systems
  */
 final case class DataFile(
     path: String,
     length: Long,
     modified: Long = 0,
     shard: Option[ShardFacts] = None,
-    partition: Vector[Any] = Vector.empty) {
+    partition: Vector[Any] = Vector.empty,
+    status: Option[FileStatus] = None) {
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 }
@@ -23,8 +25,11 @@ final case class DataFile(
 object DataFile {
   val Suffix = ".safetensors"
 
-  def of(status: FileStatus): DataFile =
-    DataFile(status.getPath.toString, status.getLen, status.getModificationTime)
+  def of(status: FileStatus): DataFile = DataFile(
+    status.getPath.toString,
+    status.getLen,
+    status.getModificationTime,
+    status = Some(status).filter(_.isInstanceOf[EtagSource]))
 
   /** Whether a listing takes the file for data. */
   def isData(status: FileStatus): Boolean =

@@ -1,27 +1,62 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{EOFException, File}
+import java.io.{File, RandomAccessFile}
 import java.nio.MappedByteBuffer
 import java.nio.channels.FileChannel
-import java.nio.file.StandardOpenOption
 
-import io.github.semyonsinchenko.safetensors.format.ByteSource
+import io.github.semyonsinchenko.safetensors.format.ByteRange
 
 /**
  * A local file, mapped into memory: bytes go from the page cache to the caller's array in one copy.
  *
  * A map ends at 2 GiB, so that the file is mapped in windows, each when it is first asked for.
  */
-private[dataset] final class MappedSource(file: File, val name: String) extends ByteSource {
+private[dataset] final class MappedSource(path: File, val file: PlannedFile) extends OpenedFile {
   import MappedSource._
 
-  private val channel       = FileChannel.open(file.toPath, StandardOpenOption.READ)
-  override val length: Long = channel.size
-  private val windows       = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
+  private val handle  = new RandomAccessFile(path, "r")
+  private val windows = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
-    if (position + count > length)
-      throw new EOFException(s"$name ends at byte $length, before byte ${position + count}")
+    checkBounds(position, count)
+    checked(copy(position, target, offset, count))
+  }
+
+  override def readAll(ranges: IndexedSeq[ByteRange]): IndexedSeq[Array[Byte]] = {
+    ranges.foreach(range => checkBounds(range.position, range.count))
+    checked(ranges.map { range =>
+      val bytes = new Array[Byte](range.count)
+      copy(range.position, bytes, 0, range.count)
+      bytes
+    })
+  }
+
+  /**
+   * What is cut off a mapped file reads as zeros to the end of its page, so that the length is looked at again behind each
+   * read. To read on is a fault, which Java 17 reports some time later, where nothing can catch it: hence before each read, too.
+   */
+  private def checked[A](read: => A): A =
+    synchronized { // to touch a window that another thread unmaps ends the process
+      file.reading {
+        checkLength()
+        val result =
+          try read
+          catch {
+            case e: InternalError =>
+              checkLength()
+              throw file.unreadable(e)
+          }
+        checkLength()
+        result
+      }
+    }
+
+  private def checkLength(): Unit = {
+    val now = handle.length
+    if (now != length) throw file.changed(now)
+  }
+
+  private def copy(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
     var done = 0
     while (done < count) {
       val index = ((position + done) / Window).toInt
@@ -35,14 +70,18 @@ private[dataset] final class MappedSource(file: File, val name: String) extends 
   private def window(index: Int): MappedByteBuffer = {
     if (windows(index) == null) {
       val from = index * Window
-      windows(index) = channel.map(FileChannel.MapMode.READ_ONLY, from, math.min(Window, length - from))
+      windows(index) =
+        handle.getChannel.map(FileChannel.MapMode.READ_ONLY, from, math.min(Window, length - from))
     }
     windows(index)
   }
 
-  override def close(): Unit = {
-    windows.foreach(window => if (window != null) unmap(window))
-    channel.close()
+  override def close(): Unit = synchronized {
+    handle.close()
+    for (index <- windows.indices if windows(index) != null) {
+      unmap(windows(index))
+      windows(index) = null
+    }
   }
 }
 

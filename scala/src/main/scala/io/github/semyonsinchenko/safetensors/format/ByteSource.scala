@@ -13,9 +13,8 @@ trait ByteSource extends AutoCloseable {
   def length: Long
 
   /**
-   * Copies `count` bytes from `position` of the file to `target` from `offset` on.
-   *
-   * @throws java.io.EOFException if the file ends before
+   * Copies `count` bytes from `position` of the file to `target` from `offset` on. If the file ends before, or has changed since
+   * it was opened, that is an error which names it.
    */
   def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit
 

@@ -31,11 +31,12 @@ object Header {
   /** Bytes before the header, which tell its length. */
   val Prefix = 8
 
-  // One request fetches the header of most files.
-  private val FirstRead = 64 * 1024
+  /** How many bytes are asked for before the header's length is known: the headers of most files, and all of small ones. */
+  val FirstRead: Int = 64 * 1024
 
   /**
-   * Reads and checks a file's header, and nothing of its byte buffer but what comes along in the first request.
+   * Reads and checks a file's header, and nothing of its byte buffer but what comes along in the first of at most two
+   * requests.
    *
    * @throws InvalidFileException for a file that the official library refuses
    */
