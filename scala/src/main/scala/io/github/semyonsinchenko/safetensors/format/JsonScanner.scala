@@ -124,11 +124,14 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     peek()
     val from = at
     skipNumber()
-    val text = new String(bytes, from, at - from, UTF_8)
-    if (!text.forall(c => c >= '0' && c <= '9')) throw fault(s"`$text` is not a whole number from 0 on")
-    try java.lang.Long.parseUnsignedLong(text)
-    catch { case _: NumberFormatException => throw fault(s"`$text` does not fit 64 bits") }
+    val number = text(from)
+    if (!number.forall(c => c >= '0' && c <= '9')) throw fault(s"`$number` is not a whole number from 0 on")
+    try java.lang.Long.parseUnsignedLong(number)
+    catch { case _: NumberFormatException => throw fault(s"`$number` does not fit 64 bits") }
   }
+
+  /** What has been read since `from`. */
+  private def text(from: Int): String = new String(bytes, from, at - from, UTF_8)
 
   /** Reads any value and forgets it, with all the checks. */
   def skipValue(): Unit = peek() match {
@@ -151,24 +154,21 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     at + word.length <= end && word.indices.forall(i => bytes(at + i) == word(i))
 
   private def skipNumber(): Unit = {
-    val from = at
     if (at < end && bytes(at) == '-') at += 1
     val first = at
     digits()
     if (bytes(first) == '0' && at > first + 1) throw fault("a number with a leading zero")
     if (at < end && bytes(at) == '.') { at += 1; digits() }
-    if (at < end && (bytes(at) | 0x20) == 'e') {
+    val exponential = at < end && (bytes(at) | 0x20) == 'e'
+    if (exponential) {
       at += 1
       if (at < end && (bytes(at) == '+' || bytes(at) == '-')) at += 1
       digits()
     }
-    // The library reads what is no 64-bit integer as a double, and refuses one out of range.
-    if (at - from > 18 || isExponential(from)) {
-      if (new String(bytes, from, at - from, UTF_8).toDouble.isInfinite) throw fault("a number out of range")
-    }
+    // The library reads what is no 64-bit integer as a double, and refuses one out of range, which takes digits or an exponent.
+    if ((at - first > 308 || exponential) && !DoubleRange.holds(text(first)))
+      throw fault("a number out of range")
   }
-
-  private def isExponential(from: Int): Boolean = (from until at).exists(i => (bytes(i) | 0x20) == 'e')
 
   private def digits(): Unit = {
     val from = at
