@@ -2,6 +2,7 @@ package io.github.semyonsinchenko.safetensors.format
 
 import java.nio.{ByteBuffer, ByteOrder, CharBuffer}
 import java.nio.charset.{CodingErrorAction, StandardCharsets}
+import java.util
 
 /**
  * A header that holds: tensors in the order of their bytes, without hole or overlap, filling their file.
@@ -15,9 +16,14 @@ final class Header private (
     val tensors: IndexedSeq[TensorInfo],
     val dataStart: Long) {
 
-  private lazy val byName: Map[String, TensorInfo] = tensors.iterator.map(t => t.name -> t).toMap
+  // Java's, which compares names that are made to have one hash; Scala's takes quadratic time over them.
+  private lazy val byName: util.Map[String, TensorInfo] = {
+    val map = new util.HashMap[String, TensorInfo]
+    tensors.foreach(tensor => map.put(tensor.name, tensor))
+    map
+  }
 
-  def tensor(name: String): Option[TensorInfo] = byName.get(name)
+  def tensor(name: String): Option[TensorInfo] = Option(byName.get(name))
 }
 
 object Header {
@@ -38,9 +44,9 @@ object Header {
    * Reads and checks a file's header, and nothing of its byte buffer but what comes along in the first of at most two
    * requests.
    *
-   * @throws InvalidFileException for a file that the official library refuses
+   * @throws InvalidFileException for a file that the official library refuses, or that repeats a name where `names` forbids it
    */
-  def read(source: ByteSource): Header = {
+  def read(source: ByteSource, names: RepeatedNames = RepeatedNames.LastCounts): Header = {
     def refuse(refusal: Refusal, detail: String) =
       throw new InvalidFileException(source.name, refusal, detail)
     if (source.length < Prefix)
@@ -59,11 +65,13 @@ object Header {
     val parsed =
       try HeaderParser.parse(bytes, Prefix, end)
       catch { case e: MalformedJson => refuse(Refusal.InvalidHeaderDeserialization, e.getMessage) }
-    new Header(parsed.metadata.getOrElse(Map.empty), HeaderCheck.inOrder(parsed, end, source), end.toLong)
+    if (names == RepeatedNames.Refused) parsed.repeated.foreach(name =>
+      refuse(Refusal.RepeatedName, s"its header has $name twice"))
+    new Header(parsed.metadata, HeaderCheck.inOrder(parsed, end, source), end.toLong)
   }
 
   private def rest(source: ByteSource, first: Array[Byte], end: Int): Array[Byte] = {
-    val bytes = java.util.Arrays.copyOf(first, end)
+    val bytes = util.Arrays.copyOf(first, end)
     source.read(first.length, bytes, first.length, end - first.length)
     bytes
   }

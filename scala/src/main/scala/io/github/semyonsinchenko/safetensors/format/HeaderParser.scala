@@ -3,12 +3,17 @@ package io.github.semyonsinchenko.safetensors.format
 import java.util
 
 import scala.collection.mutable
-import scala.collection.immutable.ArraySeq
+import scala.collection.immutable.{ArraySeq, TreeMap}
 
-/** What a header says, before its offsets are checked. A name that is given twice counts as it is last given. */
+/**
+ * What a header says, before its offsets are checked. A name that is given twice counts as it is last given.
+ *
+ * @param repeated the first name that is given twice, and of what it is the name
+ */
 private[format] final case class ParsedHeader(
-    metadata: Option[Map[String, String]],
-    tensors: util.Collection[TensorInfo])
+    metadata: Map[String, String],
+    tensors: util.Collection[TensorInfo],
+    repeated: Option[String])
 
 /**
  * The JSON of a header, read as the official library's types read it: also a tensor given as an array of its three
@@ -18,30 +23,37 @@ private[format] final case class ParsedHeader(
  */
 private[format] object HeaderParser {
 
-  def parse(bytes: Array[Byte], start: Int, end: Int): ParsedHeader = {
-    val json        = new JsonScanner(bytes, start, end)
-    val tensors     = new util.LinkedHashMap[String, TensorInfo]
-    var metadata    = Option.empty[Map[String, String]]
-    var hasMetadata = false
-    json.fields {
-      case Header.MetadataName if hasMetadata => throw json.fault(s"`${Header.MetadataName}` a second time")
-      case Header.MetadataName                => hasMetadata = true; metadata = readMetadata(json)
-      case name                               => tensors.put(name, readTensor(json, name)); ()
-    }
-    json.finish()
-    ParsedHeader(metadata, tensors.values)
-  }
+  def parse(bytes: Array[Byte], start: Int, end: Int): ParsedHeader =
+    new HeaderFields(new JsonScanner(bytes, start, end)).result()
 
-  private def readMetadata(json: JsonScanner): Option[Map[String, String]] =
-    if (json.peek() == 'n') { json.literal("null"); None }
-    else {
-      val entries = Map.newBuilder[String, String]
-      json.fields { key =>
-        if (json.peek() != '"') throw json.fault(s"`${Header.MetadataName}` value of `$key` is not a string")
-        entries += key -> json.string()
+  private final class HeaderFields(json: JsonScanner) {
+    // Maps that compare: Scala's hash maps take quadratic time over names that are made to have one hash.
+    private val tensors  = new util.LinkedHashMap[String, TensorInfo]
+    private var metadata = TreeMap.empty[String, String]
+    private var repeated = Option.empty[String]
+
+    def result(): ParsedHeader = {
+      var hasMetadata = false
+      json.fields {
+        case Header.MetadataName if hasMetadata => throw json.fault(s"`${Header.MetadataName}` a second time")
+        case Header.MetadataName                => hasMetadata = true; readMetadata()
+        case name => noteIf(tensors.put(name, readTensor(json, name)) != null, s"tensor `$name`")
       }
-      Some(entries.result())
+      json.finish()
+      ParsedHeader(metadata, tensors.values, repeated)
     }
+
+    private def readMetadata(): Unit =
+      if (json.peek() == 'n') json.literal("null")
+      else json.fields { key =>
+        if (json.peek() != '"') throw json.fault(s"`${Header.MetadataName}` value of `$key` is not a string")
+        noteIf(metadata.contains(key), s"key `$key` of `${Header.MetadataName}`")
+        metadata = metadata.updated(key, json.string())
+      }
+
+    private def noteIf(isRepeated: Boolean, name: => String): Unit =
+      if (isRepeated && repeated.isEmpty) repeated = Some(name)
+  }
 
   private def readTensor(json: JsonScanner, name: String): TensorInfo = {
     val tensor = new TensorFields(json, name)

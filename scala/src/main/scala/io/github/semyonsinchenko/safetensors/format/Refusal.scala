@@ -39,12 +39,24 @@ object Refusal {
 
   /** The tensors end before the file does, or after it. */
   case object MetadataIncompleteBuffer extends Refusal
+
+  /** A name stands twice, and the reader asked for [[RepeatedNames.Refused]]. The one rule that the library has not. */
+  case object RepeatedName extends Refusal
 }
 
 /** A file that is no safetensors file: which one, the rule that it breaks, and where. */
 final class InvalidFileException(val file: String, val refusal: Refusal, val detail: String)
-    extends IOException(s"$file is not a valid safetensors file: $detail ($refusal)") {
+    extends IOException(
+      s"$file is not a valid safetensors file: ${InvalidFileException.shortened(detail)} ($refusal)") {
 
   // The message tells a user all there is; Spark prints the frames of an executor's error behind it.
   override def fillInStackTrace(): Throwable = this
+}
+
+private object InvalidFileException {
+  private val Shown = 500
+
+  // Names, numbers and shapes are the file's, and may have megabytes.
+  private def shortened(detail: String): String =
+    if (detail.length <= 2 * Shown) detail else s"${detail.take(Shown)} ... ${detail.takeRight(Shown)}"
 }

@@ -125,6 +125,39 @@ class HeaderTest extends AnyFunSuite {
     ))
     refused(what, Json)(header, 0, message)
 
+  // Scala's own maps take minutes over so many names of one hash.
+  test("accepted: names that are made to have one hash") {
+    val names =
+      (0 until 1 << 17).map(n => (0 until 17).map(bit => if ((n >> bit & 1) == 0) "Aa" else "BB").mkString)
+    val tensors = names.map(name => s""""$name":["U8",[0],[0,0]]""")
+    val keys    = names.map(name => s""""$name":"$name"""")
+    val header  = read(s"""{"__metadata__":${keys.mkString("{", ",", "}")},${tensors.mkString(",")}}""")
+    assert(names.forall(name => header.tensor(name).exists(_.name == name)))
+    assert(names.forall(name => header.metadata(name) == name))
+  }
+
+  for ((what, header, message) <- Seq(
+      ("a tensor", """{"a":["U8",[7],[0,7]],"b":["U8",[0],[1,1]],"#u0061":["U8",[1],[0,1]]}""",
+        "its header has tensor `a` twice"),
+      ("a key of the metadata", """{"__metadata__":{"k":"1","k":"1"},"a":["U8",[1],[0,1]]}""",
+        "its header has key `k` of `__metadata__` twice")
+    )) {
+    test(s"refused where it is asked for: the name of $what twice") {
+      val source = new Bytes(file(header, 1))
+      assert(Header.read(source, RepeatedNames.LastCounts).tensor("a").exists(_.shape == Seq(1L)))
+      val error = intercept[InvalidFileException](Header.read(source, RepeatedNames.Refused))
+      assert(error.refusal == Refusal.RepeatedName)
+      assert(error.getMessage == s"a.safetensors is not a valid safetensors file: $message (RepeatedName)")
+    }
+  }
+
+  test("names that differ, and fields that nobody knows, are not repeated") {
+    val header =
+      """{"a":{"dtype":"U8","x":1,"x":1,"shape":[1],"data_offsets":[0,1]},"A":["U8",[0],[1,1]],"""" +
+        """__metadata__":{"a":"a","A":"a"}}"""
+    assert(Header.read(new Bytes(file(header, 1)), RepeatedNames.Refused).tensors.size == 2)
+  }
+
   test("refused: nesting deeper than 127") {
     def nested(depth: Int) =
       """{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":""" + "[" * depth + "]" * depth + "}}"
@@ -149,6 +182,14 @@ class HeaderTest extends AnyFunSuite {
     """{"a":["U8",[1],[0,1]]}""", 2, "its tensors end at byte 1 of the byte buffer, which has 2 bytes")
   refused("a missing byte", Refusal.MetadataIncompleteBuffer)(
     """{"a":["U8",[2],[0,2]]}""", 1, "its tensors end at byte 2 of the byte buffer, which has 1 bytes")
+
+  test("a message shows both ends of a name that is too long for one") {
+    val name  = "begin" + "n" * 1000000 + "end"
+    val error = intercept[InvalidFileException](read(s"""{"$name":["U8",[1],[1,2]]}""", 2))
+    assert(error.getMessage.length < 1200)
+    assert(error.getMessage.contains("tensor `beginnnn") && error.getMessage.contains(
+      "nnnend` begins at byte 1, expected 0"))
+  }
 
   test("what is written is what the official library writes, and is read again") {
     val tensors =
