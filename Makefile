@@ -10,7 +10,7 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
-.PHONY: demo test bench check format test-scala test-python environments test-sparks links build jar clean
+.PHONY: demo test fuzz bench check format test-scala test-python environments test-sparks links build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
@@ -22,6 +22,10 @@ bench: jar $(UV)
 
 # Everything that must hold before a merge.
 test: jar check test-scala links test-python test-sparks
+
+# Files of every kind, put to the reader and to the official library until the time is over: ten minutes, or as FUZZ says.
+fuzz: jar $(UV)
+	@PYTHONPATH=project $(UV) run python tests/pyspark_interop/fuzz.py $(FUZZ)
 
 # Format, lint and types.
 check: jar $(UV)

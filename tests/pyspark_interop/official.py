@@ -77,12 +77,9 @@ class Verdict:
 
 def verdicts(paths: list[Path]) -> list[Verdict]:
     """Asks the official library about all the files at once."""
-    names = [str(path) for path in paths]
-    answer = subprocess.run(
-        [sys.executable, str(JUDGE)], input=json.dumps(names), capture_output=True, text=True, check=True
-    )
-    found = json.loads(answer.stdout)
-    return [_verdict(found[name]) for name in names]
+    lines = "".join(json.dumps(str(path)) + "\n" for path in paths)
+    answer = subprocess.run([sys.executable, str(JUDGE)], input=lines, capture_output=True, text=True, check=True)
+    return [_verdict(json.loads(line)) for line in answer.stdout.splitlines()]
 
 
 def load(path: Path) -> dict[str, Tensor]:
