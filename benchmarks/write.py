@@ -1,7 +1,7 @@
 """Writes embeddings that Spark holds in memory: this project's two modes, Parquet, and plain files as the limit."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +16,7 @@ CORES = 2
 SHARD_BYTES = 256 << 20
 
 
-def run(rows: int, rounds: int, folder: Path) -> str:
+def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
     spark = session(folder)
     try:
         embeddings = cached(spark, rows)
@@ -29,7 +29,7 @@ def run(rows: int, rounds: int, folder: Path) -> str:
             Contender("name_col, generate_index", writer(embeddings, name_col="id", generate_index="true"), 0.5),
             Contender("Parquet, uncompressed", lambda place: parquet(embeddings, place)),
         ]
-        return table(contenders, measure(contenders, rounds, folder), rows * ROW_BYTES)
+        yield table(contenders, measure(contenders, rounds, folder), rows * ROW_BYTES)
     finally:
         spark.stop()
 
