@@ -1,13 +1,14 @@
 """A Spark application whose executors are processes of their own; it writes and reads where it is told to.
 
 Run as `python filesystem_job.py CONF`, a JSON object of Spark's settings. Each line of standard input is a JSON object,
-`do` (`write`, `appends`, `read` or `download`) and its arguments; each line of standard output is the answer to one.
+`do`, the name of a function of this file, and its arguments; each line of standard output is the answer to one.
 """
 
 import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -55,19 +56,67 @@ def read(spark: SparkSession, path: str, names: list[str]) -> list[dict[str, Any
     return [{name: [t["dtype"], t["shape"], t["data"].hex()] for name, t in row.asDict().items() if t} for row in rows]
 
 
+def query(
+    spark: SparkSession,
+    path: str,
+    columns: list[str],
+    layout: str = "wide",
+    schema: str | None = None,
+    where: str = "true",
+    meanwhile: dict[str, str] | None = None,
+) -> list[Any] | str:
+    """The rows, with bytes as hexadecimal digits, or the error's message.
+
+    `meanwhile` names files that are replaced by ones of this machine, or deleted, between planning and reading.
+    """
+    reader = spark.read.format("safetensors").option("layout", layout)
+    rows = (reader.schema(schema) if schema else reader).load(path).where(where).selectExpr(*columns)
+    rows._jdf.queryExecution().executedPlan()
+    for name, replacement in (meanwhile or {}).items():
+        replace(spark, f"{path}/{name}", replacement)
+    try:
+        return [row.asDict(recursive=True) for row in rows.collect()]
+    except (PySparkException, Py4JJavaError) as error:
+        return str(error)
+
+
+def replace(spark: SparkSession, path: str, replacement: str) -> None:
+    store, hadoop = file_system(spark, path)
+    store.delete(hadoop.Path(path), False)
+    if replacement:
+        # Not `copyFromLocalFile`: S3A's own takes the server's "100 Continue" for its last word.
+        source = file_system(spark, f"file://{replacement}")[0]
+        hadoop.FileUtil.copy(source, hadoop.Path(replacement), store, hadoop.Path(path), False, store.getConf())
+
+
+def upload(spark: SparkSession, path: str, files: list[str]) -> None:
+    """Copies files of this machine to a folder."""
+    for file in files:
+        replace(spark, f"{path}/{Path(file).name}", file)
+
+
 def download(spark: SparkSession, path: str, to: str) -> None:
     """Copies what is in a folder to one of this machine."""
-    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
-    source = hadoop.Path(path)
-    store = source.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    for status in store.listStatus(source):
+    store, hadoop = file_system(spark, path)
+    for status in store.listStatus(hadoop.Path(path)):
         store.copyToLocalFile(False, status.getPath(), hadoop.Path(f"file://{to}"), True)
+
+
+def file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """The one that a path is on, and the package of Hadoop's paths."""
+    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    return hadoop.Path(path).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), hadoop
+
+
+def as_digits(value: Any) -> str:
+    return bytes(value).hex()
 
 
 if __name__ == "__main__":
     session = start(json.loads(sys.argv[1]))
-    actions: dict[str, Any] = {"write": write, "appends": appends, "read": read, "download": download}
+    functions = [write, appends, read, query, upload, download]
+    actions: dict[str, Any] = {function.__name__: function for function in functions}
     for line in sys.stdin:
         arguments = json.loads(line)
-        print(json.dumps(actions[arguments.pop("do")](session, **arguments)), flush=True)
+        print(json.dumps(actions[arguments.pop("do")](session, **arguments), default=as_digits), flush=True)
     session.stop()

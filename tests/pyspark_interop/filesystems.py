@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,27 @@ from sbt import java
 BUCKET = "datasets"
 
 
+@dataclass(frozen=True)
+class Request:
+    """What S3 was asked of an object; `range` is the first byte and the last, none for all of it."""
+
+    method: str
+    range: tuple[int, int] | None
+
+    @staticmethod
+    def of(entry: dict[str, Any]) -> "Request":
+        if entry["range"] is None:
+            return Request(entry["method"], None)
+        first, last = entry["range"].removeprefix("bytes=").split("-")
+        return Request(entry["method"], (int(first), int(last)))
+
+
 class S3:
     """A bucket of a server of S3, with Hadoop's magic committer."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, log: Path) -> None:
         self.uri = f"s3a://{BUCKET}"
+        self._log = log
         s3a = {
             "endpoint": endpoint,
             "endpoint.region": "us-east-1",
@@ -60,6 +77,17 @@ class S3:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._client.download_file(BUCKET, f"{uri.removeprefix(self.uri + '/')}/{name}", str(file))
 
+    def requests(self, uri: str) -> dict[str, list[Request]]:
+        """What was asked so far of each safetensors file of a folder, by name, in that order."""
+        prefix = f"/{BUCKET}/{uri.removeprefix(f'{self.uri}/')}/"
+        found: dict[str, list[Request]] = {}
+        for line in self._log.read_text().splitlines():
+            entry = json.loads(line)
+            path: str = entry["path"]
+            if path.startswith(prefix) and path.endswith(".safetensors"):
+                found.setdefault(path.removeprefix(prefix), []).append(Request.of(entry))
+        return found
+
     def pending_uploads(self) -> list[str]:
         return [upload["Key"] for upload in self._client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])]
 
@@ -90,12 +118,11 @@ def hdfs(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def s3(folder: Path) -> Iterator[S3]:
-    log = folder / "s3.log"
-    with process(
-        [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", "0"], folder, "s3.log"
-    ) as server:
-        wait_for(lambda: _runs(server, log) and "Running on http://" in log.read_text())
-        yield S3(log.read_text().split("Running on ")[1].split()[0])
+    requests, log = folder / "requests.json", folder / "s3.log"
+    command = [sys.executable, str(Path(__file__).with_name("s3_server.py")), str(requests)]
+    with process(command, folder, log.name) as server:
+        wait_for(lambda: _runs(server, log) and log.read_text().startswith("port ") and "\n" in log.read_text())
+        yield S3(f"http://127.0.0.1:{log.read_text().split()[1]}", requests)
 
 
 def _runs(server: "subprocess.Popen[bytes]", log: Path) -> bool:
