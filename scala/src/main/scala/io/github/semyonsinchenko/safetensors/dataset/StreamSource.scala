@@ -40,7 +40,7 @@ private[dataset] final class StreamSource(in: FSDataInputStream, val file: Plann
     val (here, away) = ranges.indices.partition(at => isHere(ranges(at)))
     here.foreach(at => arrays(at) = bytes(ranges(at).position, ranges(at).count))
     for {
-      wave       <- ByteRuns.waves(ByteRuns.of(away.map(ranges), BatchBytes), WaveBytes)
+      wave       <- ByteRuns.waves(ByteRuns.of(away.map(ranges), RunBytes), WaveBytes)
       (run, got) <- wave.zip(fetch(wave))
       member     <- run.members
     } arrays(away(member)) = part(got, run, ranges(away(member)))
@@ -77,7 +77,10 @@ private object StreamSource {
   // and take as much from every task's memory.
   private val BatchBytes = 8 << 20
 
-  private val WaveBytes = 4L * BatchBytes
+  // Room for the row with which a batch reaches its size.
+  private val RunBytes = 2 * BatchBytes
+
+  private val WaveBytes = 2L * RunBytes
 
   /** The buffer's own array where it has just these bytes. File systems may give a part of a larger one. */
   private def arrayOf(buffer: ByteBuffer, count: Int): Array[Byte] =

@@ -63,11 +63,16 @@ class StreamSourceTest extends AnyFunSuite {
 
   test("the same range twice, and ranges that overlap") {
     assert(requestsFor(0L -> 10, 0L -> 10, 5L -> 10) == Seq(0L -> 15))
-    assert(requestsFor(0L -> 9 * Mega, 0L -> 9 * Mega, 10L -> 10, 5L * Mega -> 5 * Mega).size == 4)
+    assert(requestsFor(0L -> 17 * Mega, 0L -> 17 * Mega, 10L -> 10, 9L * Mega -> 15 * Mega).size == 4)
+  }
+
+  test("a batch that its last row makes somewhat larger") {
+    val rows = (0 until 9).map(row => row * 1000000L -> 1000000)
+    assert(requestsFor(rows: _*) == Seq(0L -> 9000000))
   }
 
   test("ranges that are larger than a batch, beside small ones") {
-    val large = 12 * Mega
+    val large = 17 * Mega
     assert(requestsFor(0L -> large, large.toLong -> 10, (large + 10L) -> 10, (large + 20L) -> large) ==
       Seq(0L -> large, large.toLong -> 20, (large + 20L) -> large))
   }
