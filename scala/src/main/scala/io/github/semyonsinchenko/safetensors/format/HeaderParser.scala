@@ -37,11 +37,15 @@ private[format] object HeaderParser {
       json.fields {
         case Header.MetadataName if hasMetadata => throw json.fault(s"`${Header.MetadataName}` a second time")
         case Header.MetadataName                => hasMetadata = true; readMetadata()
-        case name => noteIf(tensors.put(name, readTensor(json, name)) != null, s"tensor `$name`")
+        case name => noteIf(tensors.put(name, readTensor(name)) != null, s"tensor `$name`")
       }
       json.finish()
       ParsedHeader(metadata, tensors.values, repeated)
     }
+
+    private def readTensor(name: String): TensorInfo =
+      try new TensorFields(json, name).read()
+      catch { case e: MalformedJson => throw e.in(s"tensor `$name`") }
 
     private def readMetadata(): Unit =
       if (json.peek() == 'n') json.literal("null")
@@ -55,24 +59,23 @@ private[format] object HeaderParser {
       if (isRepeated && repeated.isEmpty) repeated = Some(name)
   }
 
-  private def readTensor(json: JsonScanner, name: String): TensorInfo = {
-    val tensor = new TensorFields(json, name)
-    if (json.peek() == '[') {
-      val inOrder = Iterator("dtype", "shape", "data_offsets")
-      json.elements {
-        if (inOrder.hasNext) tensor.read(inOrder.next())
-        else throw json.fault(s"tensor `$name` has a fourth element")
-      }
-    } else json.fields(tensor.read)
-    tensor.result()
-  }
-
   private final class TensorFields(json: JsonScanner, name: String) {
     private var dtype   = Option.empty[Dtype]
     private var shape   = Option.empty[IndexedSeq[Long]]
     private var offsets = Option.empty[(Long, Long)]
 
-    def read(field: String): Unit = field match {
+    def read(): TensorInfo = {
+      if (json.peek() == '[') {
+        val inOrder = Iterator("dtype", "shape", "data_offsets")
+        json.elements(if (inOrder.hasNext) read(inOrder.next()) else throw json.fault("a fourth element"))
+      } else json.fields(read)
+      val (begin, end) = offsets.getOrElse(missing("data_offsets"))
+      TensorInfo(name, dtype.getOrElse(missing("dtype")), shape.getOrElse(missing("shape")), begin, end)
+    }
+
+    private def missing(field: String) = throw json.fault(s"no `$field`")
+
+    private def read(field: String): Unit = field match {
       case "dtype"        => once(field, dtype); dtype = Some(readDtype())
       case "shape"        => once(field, shape); shape = Some(readNumbers())
       case "data_offsets" => once(field, offsets); offsets = Some(readOffsets())
@@ -80,16 +83,16 @@ private[format] object HeaderParser {
     }
 
     private def once(field: String, value: Option[Any]): Unit =
-      if (value.isDefined) throw json.fault(s"tensor `$name` has `$field` twice")
+      if (value.isDefined) throw json.fault(s"`$field` twice")
 
     private def readDtype(): Dtype = {
       var dtypeName = ""
       if (json.peek() == '{') {
         var count = 0
         json.fields { key => dtypeName = key; count += 1; json.literal("null") }
-        if (count != 1) throw json.fault(s"tensor `$name` has a dtype that is not one name")
+        if (count != 1) throw json.fault("a dtype that is not one name")
       } else dtypeName = json.string()
-      Dtype.of(dtypeName).getOrElse(throw json.fault(s"tensor `$name` has the unknown dtype `$dtypeName`"))
+      Dtype.of(dtypeName).getOrElse(throw json.fault(s"unknown dtype `$dtypeName`"))
     }
 
     private def readNumbers(): IndexedSeq[Long] = {
@@ -101,14 +104,8 @@ private[format] object HeaderParser {
     private def readOffsets(): (Long, Long) = {
       val numbers = readNumbers()
       if (numbers.length != 2)
-        throw json.fault(s"tensor `$name` has ${numbers.length} data_offsets, expected 2")
+        throw json.fault(s"${numbers.length} data_offsets, expected 2")
       (numbers(0), numbers(1))
-    }
-
-    def result(): TensorInfo = {
-      def missing(field: String) = throw json.fault(s"tensor `$name` has no `$field`")
-      val (begin, end)           = offsets.getOrElse(missing("data_offsets"))
-      TensorInfo(name, dtype.getOrElse(missing("dtype")), shape.getOrElse(missing("shape")), begin, end)
     }
   }
 }

@@ -193,4 +193,8 @@ private[format] object JsonScanner {
 
 /** The text is not the JSON that a header takes. */
 private[format] final class MalformedJson(message: String)
-    extends RuntimeException(message, null, false, false)
+    extends RuntimeException(message, null, false, false) {
+
+  /** The same, with the part of the header that it is found in. */
+  def in(part: String): MalformedJson = new MalformedJson(s"$part: $message")
+}
