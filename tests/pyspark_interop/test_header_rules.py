@@ -1,16 +1,25 @@
 """Spark reads what the official library loads, and refuses what it refuses, by the same rule."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from header_cases import CASES, HUGE_SHAPES, Case, file
-from official import Tensor, Verdict, verdicts
+from header_cases import CASES, HUGE_SHAPES, Case, file, shaped
+from official import DTYPES, Tensor, Verdict, verdicts
 from spark_io import assert_says, error_of, read
 
 Answers = dict[str, tuple[Path, Verdict]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _case_sensitive(spark: SparkSession) -> Iterator[None]:
+    """Some files have names that differ only in case."""
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    yield
+    spark.conf.unset("spark.sql.caseSensitive")
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +39,11 @@ def name_of(case: Case) -> str:
 
 def tensors(df: DataFrame) -> dict[str, Tensor]:
     [row] = df.collect()
-    return {
-        name: Tensor(value.dtype, tuple(value.shape), bytes(value.data))
-        for name, value in zip(df.columns, row, strict=True)
-    }
+    return {name: as_tensor(value) for name, value in zip(df.columns, row, strict=True)}
+
+
+def as_tensor(value: Row) -> Tensor:
+    return Tensor(value.dtype, tuple(value.shape), bytes(value.data))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -46,6 +56,36 @@ def test_verdict_is_the_official_library_s(spark: SparkSession, answers: Answers
         assert path.name in message
         # A whole word: the name of one error begins the names of others.
         assert re.search(rf"\b{official.refused}\b", message), official.message
+
+
+def test_the_layout_long_reads_the_same_tensors_of_all_dtypes(spark: SparkSession, answers: Answers) -> None:
+    huge = {name_of(case) for case in HUGE_SHAPES}
+    accepted = [answer for name, answer in answers.items() if answer[1].refused is None and name not in huge]
+    df = spark.read.format("safetensors").option("layout", "long").load([str(path) for path, _ in accepted])
+    found = [(row.tensor_key, as_tensor(row.tensor)) for row in df.collect()]
+    expected = [tensor for _, official in accepted for tensor in official.tensors.items()]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert {tensor.dtype for _, tensor in found} == set(DTYPES)
+
+
+REFUSED_TENSORS = {
+    "InvalidHeaderDeserialization": shaped("[-1]"),
+    "InvalidOffset": shaped("[1]", "[1,2]", buffer=b"xy"),
+    "ValidationOverflow": shaped("[9223372036854775808,4,0]", "[0,0]", buffer=b""),
+    "MisalignedSlice": shaped("[3]", "[0,2]", "F4", b"xy"),
+    "TensorInvalidInfo": shaped("[3]", "[0,2]", buffer=b"xy"),
+}
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+@pytest.mark.parametrize("rule", REFUSED_TENSORS)
+def test_a_refusal_names_file_rule_and_tensor(spark: SparkSession, tmp_path: Path, layout: str, rule: str) -> None:
+    path = tmp_path / "refused.safetensors"
+    path.write_bytes(REFUSED_TENSORS[rule])
+    [official] = verdicts([path])
+    assert official.refused == rule
+    reader = spark.read.format("safetensors").option("layout", layout).option("inferSchema", "true")
+    assert_says(error_of(lambda: reader.load(str(path)).collect()), path.name, f"({rule})", "tensor `a`")
 
 
 @pytest.mark.parametrize("case", HUGE_SHAPES, ids=name_of)

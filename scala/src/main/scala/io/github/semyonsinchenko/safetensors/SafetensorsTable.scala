@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, OptionSpec}
-import io.github.semyonsinchenko.safetensors.read.{ReadOptions, ReadSource, SafetensorsScanBuilder}
+import io.github.semyonsinchenko.safetensors.read.{ColumnNames, ReadOptions, ReadSource, SafetensorsScanBuilder}
 import io.github.semyonsinchenko.safetensors.write.{SafetensorsWriteBuilder, WriteOptions}
 
 /** A dataset, a checkpoint or a single file, as a table that can be read and written. */
@@ -43,6 +43,7 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
   override def canRenameConflictingMetadataColumns(): Boolean = false
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
+    ColumnNames.check(tableSchema)
     val options = checked(callOptions)
     val conf    = SafetensorsTable.hadoopConf(options)
     val read    = ReadOptions.of(options, conf)

@@ -33,6 +33,7 @@ private[safetensors] object SchemaInference {
       throw new InvalidRequestException(
         s"`${column.name}` is a column of the files, and directories are named `${column.name}=...`. Set `recursiveFileLookup` to read " +
           "them without partition columns."))
+    ColumnNames.check(own)
     StructType(own.fields ++ listing.partitions.fields)
   }
 
