@@ -187,7 +187,7 @@ def shrunk(content: bytes, differs: Callable[[bytes], bool]) -> bytes:
 def fuzz(cases: Iterator[Case]) -> Report:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        sides = official_side(), our_side(folder)
+        sides = official_side(), our_side()
         try:
             run = Fuzz(*sides, folder)
             run.run(cases)

@@ -8,13 +8,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
-import safetensors_spark as sts
 from official import JUDGE
-from sbt import java
+from sbt import ROOT, command, java
 
-READER = Path(__file__).with_name("FuzzReader.java")
+READER = "io.github.semyonsinchenko.safetensors.fuzz.FuzzReader"
+# No header's claims fit in it.
 HEAP = "-Xmx64m"
 SECONDS_FOR_A_CASE = 20.0
 
@@ -83,9 +81,16 @@ def official_side() -> Side:
     return Side([sys.executable, str(JUDGE)])
 
 
-def our_side(classes: Path) -> Side:
-    """The reader of the jar that users get, compiled into `classes`; with a heap that no header's claims fit in."""
-    classpath = f"{sts.jar_path()}:{Path(pyspark.__file__).parent / 'jars'}/*"
-    compiler = Path(java()).resolve().with_name("javac")
-    subprocess.run([str(compiler), "-cp", classpath, "-d", str(classes), str(READER)], check=True)
-    return Side([java(), HEAP, "-XX:+UseSerialGC", "-cp", f"{classes}:{classpath}", READER.stem])
+def our_side() -> Side:
+    """The reader, compiled if need be, by sbt."""
+    run = subprocess.run(
+        command(["export tests/Test/fullClasspath"]),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    classpath = run.stdout.strip().splitlines()[-1]
+    return Side([java(), HEAP, "-XX:+UseSerialGC", "-cp", classpath, READER])

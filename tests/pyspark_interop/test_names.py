@@ -149,3 +149,23 @@ def test_names_that_differ_only_in_case_are_columns_where_spark_tells_them_apart
     assert wide_numbers(df) == {"weight": 0, "Weight": 1, "other": 2}
     [row] = df.select("Weight.data", "weight.dtype", col("weight.data").alias("small")).collect()
     assert (number_of(row["data"]), row["dtype"], number_of(row["small"])) == (1, "I32", 0)
+
+
+TENSOR = '"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
+REPEATED = {
+    "tensor `a`": f"{{{TENSOR},{TENSOR}}}",
+    "key `k` of `__metadata__`": f'{{"__metadata__":{{"k":"1","k":"2"}},{TENSOR}}}',
+}
+
+
+@pytest.mark.parametrize("repeated", REPEATED)
+def test_repeated_names_are_refused_where_they_are_to_be(spark: SparkSession, tmp_path: Path, repeated: str) -> None:
+    header = REPEATED[repeated].encode()
+    file = tmp_path / "repeated.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header + b"\7")
+    for options in ({"layout": "long"}, {"inferSchema": "true"}, {"mergeSchema": "true"}):
+        reader = spark.read.format("safetensors").options(**options)
+        assert len(reader.load(str(tmp_path)).collect()) == 1
+        strict = reader.option("refuseRepeatedNames", "true")
+        message = error_of(lambda strict=strict: strict.load(str(tmp_path)).collect())  # type: ignore[misc]
+        assert_says(message, str(file), f"has {repeated} twice", "RepeatedName")

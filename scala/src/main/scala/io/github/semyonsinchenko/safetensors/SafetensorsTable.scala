@@ -13,7 +13,12 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, OptionSpec}
-import io.github.semyonsinchenko.safetensors.read.{ColumnNames, ReadOptions, ReadSource, SafetensorsScanBuilder}
+import io.github.semyonsinchenko.safetensors.read.{
+  ColumnNames,
+  ReadOptions,
+  ReadSource,
+  SafetensorsScanBuilder
+}
 import io.github.semyonsinchenko.safetensors.write.{SafetensorsWriteBuilder, WriteOptions}
 
 /** A dataset, a checkpoint or a single file, as a table that can be read and written. */
@@ -48,7 +53,7 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
     val conf    = SafetensorsTable.hadoopConf(options)
     val read    = ReadOptions.of(options, conf)
     val listing = Listing.of(Location.all(options, conf), read.listing, tableSchema, conf)
-    new SafetensorsScanBuilder(ReadSource(listing, read.layout, tableSchema, conf))
+    new SafetensorsScanBuilder(ReadSource(listing, read, tableSchema, conf))
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
 import org.apache.hadoop.fs.Options.OpenFileOptions
 import org.apache.hadoop.util.functional.FutureIO
 
-import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException}
+import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException, RepeatedNames}
 
 /** Opens files: local ones by mapping, others as Hadoop streams. */
 private[safetensors] object Sources {
@@ -33,8 +33,11 @@ private[safetensors] object Sources {
   }
 
   /** The file's header, or an error that names the file and the rule that it breaks. */
-  def header(source: ByteSource): Header =
-    try Header.read(source)
+  def header(source: ByteSource): Header = header(source, RepeatedNames.LastCounts)
+
+  /** The same, of which `names` says whether it may repeat names. */
+  def header(source: ByteSource, names: RepeatedNames): Header =
+    try Header.read(source, names)
     catch {
       case e: InvalidFileException =>
         throw changeOf(source).getOrElse(new UnreadableFileException(e.getMessage, e))

@@ -5,15 +5,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.PartitionReader
 
-/**
- * The rows of a partition's files, one file open at a time.
- *
- * @param limit no more rows than this are of use
- */
+/** The rows of a partition's files, one file open at a time. */
 private[read] final class FilesReader(
     parts: Seq[FilePart],
-    layout: FileRows,
-    limit: Option[Int],
+    task: TaskPlan,
     conf: Configuration)
     extends PartitionReader[InternalRow] {
 
@@ -22,7 +17,7 @@ private[read] final class FilesReader(
   private var file: OpenFile       = _
   private var rows                 = Iterator.empty[InternalRow]
   private var current: InternalRow = _
-  private var left                 = limit.fold(Long.MaxValue)(_.toLong)
+  private var left                 = task.limit.fold(Long.MaxValue)(_.toLong)
 
   override def next(): Boolean = {
     while (!rows.hasNext && remaining.hasNext) open(remaining.next())
@@ -36,8 +31,8 @@ private[read] final class FilesReader(
 
   private def open(part: FilePart): Unit = {
     close()
-    file = new OpenFile(part, conf, metrics)
-    rows = new RowBatches(file, layout.of(file), metrics)
+    file = new OpenFile(part, task.names, conf, metrics)
+    rows = new RowBatches(file, task.rows.of(file), metrics)
   }
 
   override def get(): InternalRow = current

@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.read
 import org.apache.hadoop.conf.Configuration
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located, Sources, UnreadableFileException}
-import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, TensorInfo}
+import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, RepeatedNames, TensorInfo}
 
 /**
  * A file that a task reads.
@@ -13,7 +13,11 @@ import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, TensorI
 private[read] final case class FilePart(file: DataFile, located: Located = Located.Somewhere)
 
 /** A file of a task. It is opened, and its header read, when something is asked for that takes it. */
-private[read] final class OpenFile(part: FilePart, conf: Configuration, metrics: TaskMetrics)
+private[read] final class OpenFile(
+    part: FilePart,
+    names: RepeatedNames,
+    conf: Configuration,
+    metrics: TaskMetrics)
     extends AutoCloseable {
 
   private var opened: ByteSource = _
@@ -29,7 +33,7 @@ private[read] final class OpenFile(part: FilePart, conf: Configuration, metrics:
   }
 
   lazy val header: Header = {
-    val header = Sources.header(source)
+    val header = Sources.header(source, names)
     metrics.headerBytes += header.dataStart
     file.shard.foreach(ShardCheck(file, header, _))
     header

@@ -5,12 +5,14 @@ import org.apache.hadoop.fs.{GlobFilter, Path}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.dataset.{ListingRules, OptionSpec}
+import io.github.semyonsinchenko.safetensors.format.RepeatedNames
 
 /** The options of a read, checked. */
 private[safetensors] final case class ReadOptions(
     layout: Layout,
     inferSchema: Boolean,
     mergeSchema: Boolean,
+    repeatedNames: RepeatedNames,
     listing: ListingRules)
 
 private[safetensors] object ReadOptions {
@@ -57,13 +59,27 @@ private[safetensors] object ReadOptions {
     "The directory from which on directories named `key=value` give columns. By default the path that is read."
   )(text => Right(new Path(text)))
 
-  val all: Seq[OptionSpec[_]] =
-    Seq(RowLayout, InferSchema, MergeSchema, PathGlobFilter, RecursiveFileLookup, BasePath)
+  val RefuseRepeatedNames: OptionSpec[Boolean] = OptionSpec(
+    "refuseRepeatedNames",
+    Some("false"),
+    "Refuse a file in which a tensor's name, or a key of `__metadata__`, stands twice. The format forbids it, but the official " +
+      "library takes the last of them without a word; so does a read without this option."
+  )(OptionSpec.flag)
+
+  val all: Seq[OptionSpec[_]] = Seq(
+    RowLayout,
+    InferSchema,
+    MergeSchema,
+    PathGlobFilter,
+    RecursiveFileLookup,
+    BasePath,
+    RefuseRepeatedNames)
 
   def of(options: CaseInsensitiveStringMap, conf: Configuration): ReadOptions = ReadOptions(
     RowLayout.get(options).get,
     InferSchema.get(options).get,
     MergeSchema.get(options).get,
+    if (RefuseRepeatedNames.get(options).get) RepeatedNames.Refused else RepeatedNames.LastCounts,
     ListingRules(
       PathGlobFilter.get(options),
       RecursiveFileLookup.get(options).get,

@@ -12,9 +12,11 @@ import io.github.semyonsinchenko.safetensors.dataset.Listing
  */
 private[safetensors] final case class ReadSource(
     listing: Listing,
-    layout: Layout,
+    options: ReadOptions,
     schema: StructType,
     conf: Configuration) {
+
+  private[read] def layout: Layout = options.layout
 
   /** The columns that the layout makes. */
   private[read] def ownColumns: StructType =

@@ -37,7 +37,7 @@ private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with Supp
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
     plan.source.check()
-    new SafetensorsBatch(partitions, plan.rows, plan.limit, plan.source.conf)
+    new SafetensorsBatch(partitions, plan.task, plan.source.conf)
   }
 
   private def partitions: Vector[FilesPartition] =
@@ -50,8 +50,7 @@ private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with Supp
 
 private final class SafetensorsBatch(
     partitions: Vector[FilesPartition],
-    rows: FileRows,
-    limit: Option[Int],
+    task: TaskPlan,
     conf: Configuration)
     extends Batch {
 
@@ -59,7 +58,7 @@ private final class SafetensorsBatch(
 
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
-    new FilesReaderFactory(rows, limit, shared)
+    new FilesReaderFactory(task, shared)
   }
 }
 
@@ -67,11 +66,10 @@ private final case class FilesPartition(parts: Seq[FilePart]) extends InputParti
 
 /** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
 private final class FilesReaderFactory(
-    rows: FileRows,
-    limit: Option[Int],
+    task: TaskPlan,
     conf: Broadcast[SerializableConfiguration])
     extends PartitionReaderFactory {
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
-    new FilesReader(partition.asInstanceOf[FilesPartition].parts, rows, limit, conf.value.value)
+    new FilesReader(partition.asInstanceOf[FilesPartition].parts, task, conf.value.value)
 }

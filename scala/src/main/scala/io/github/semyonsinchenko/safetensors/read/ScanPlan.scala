@@ -5,6 +5,15 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
+import io.github.semyonsinchenko.safetensors.format.RepeatedNames
+
+/**
+ * What a task does with each of its files. Goes to the executors.
+ *
+ * @param limit no more rows than this are of use
+ * @param names whether a header may repeat names
+ */
+private[read] final case class TaskPlan(rows: FileRows, limit: Option[Int], names: RepeatedNames)
 
 /**
  * What a query reads. Made on the driver.
@@ -23,13 +32,16 @@ private[read] final case class ScanPlan(
 
   private lazy val columns = RowColumn.of(required, source)
 
-  /** How a task makes rows of its files. */
-  def rows: FileRows = source.layout.rows(source.ownColumns, columns, ofTensors)
+  /** What each task does with its files. */
+  def task: TaskPlan =
+    TaskPlan(source.layout.rows(source.ownColumns, columns, ofTensors), limit, source.options.repeatedNames)
 
   /** What to read of the files that may have rows, as far as that is known without opening them. */
   lazy val parts: Vector[FilePart] = {
     val files = source.listing.files.filter(file => ofFiles.hold(Facts.of(file)))
-    if (source.layout == Layout.Long && !ofTensors.isEmpty) located(files)
+    // An index does not tell which names a header repeats.
+    val mayLookUp = source.layout == Layout.Long && source.options.repeatedNames == RepeatedNames.LastCounts
+    if (mayLookUp && !ofTensors.isEmpty) located(files)
     else limited(files).map(FilePart(_))
   }
 
