@@ -35,10 +35,7 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
       schema: StructType,
       partitioning: Array[Transform],
       properties: util.Map[String, String]): Table = {
-    if (partitioning.nonEmpty) throw new InvalidRequestException(
-      "Safetensors datasets have neither partitions nor buckets: drop `partitionBy`, `clusterBy` and `bucketBy`, in SQL " +
-        "PARTITIONED BY, CLUSTER BY and CLUSTERED BY. To lay out rows, use `repartition` or `sortWithinPartitions` before " +
-        "the write, or write a dataset for each value.")
+    SafetensorsTable.checkPartitioning(partitioning)
     new SafetensorsTable(schema, new CaseInsensitiveStringMap(properties))
   }
 

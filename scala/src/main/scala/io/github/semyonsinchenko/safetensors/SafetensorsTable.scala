@@ -7,22 +7,23 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog._
+import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, OptionSpec}
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Listing, Location, OptionSpec}
 import io.github.semyonsinchenko.safetensors.read.{
   ColumnNames,
   ReadOptions,
   ReadSource,
   SafetensorsScanBuilder
 }
-import io.github.semyonsinchenko.safetensors.write.{SafetensorsWriteBuilder, WriteOptions}
+import io.github.semyonsinchenko.safetensors.write.{Existing, SafetensorsWriteBuilder, WriteOptions}
 
 /** A dataset, a checkpoint or a single file, as a table that can be read and written. */
-final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStringMap)
+class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStringMap)
     extends Table
     with SupportsRead
     with SupportsWrite
@@ -57,25 +58,20 @@ final class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensit
   }
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
-    val options = checked(info.options)
-    new SafetensorsWriteBuilder(info.schema, options, SafetensorsTable.hadoopConf(options))
+    val options = optionsOfWrite(info.options)
+    new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options))
   }
+
+  /** What becomes of what is there, unless the write asks to overwrite it. */
+  protected def existing: Existing = Existing.Keep
+
+  protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
+    checked(callOptions)
 
   private def checked(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     SafetensorsTable.checkOptionNames(tableOptions)
     SafetensorsTable.checkOptionNames(callOptions)
-    merged(callOptions)
-  }
-
-  /** The table's properties, then the call's options. */
-  private def merged(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
-    val all = new util.HashMap[String, String](tableOptions.asCaseSensitiveMap)
-    callOptions.asCaseSensitiveMap.forEach { (name, value) =>
-      all.keySet.removeIf(_.equalsIgnoreCase(name))
-      all.put(name, value)
-      ()
-    }
-    new CaseInsensitiveStringMap(all)
+    SafetensorsTable.merged(tableOptions, callOptions)
   }
 }
 
@@ -89,6 +85,23 @@ private[safetensors] object SafetensorsTable {
   /** A catalog's table may have properties of any name; those of them that are options it has a second time, with a prefix. */
   private def isOption(name: String, options: CaseInsensitiveStringMap): Boolean =
     !options.containsKey(TableCatalog.PROP_PROVIDER) || options.containsKey(TableCatalog.OPTION_PREFIX + name)
+
+  /** The options of both, those of `last` where they name the same. */
+  def merged(first: CaseInsensitiveStringMap, last: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
+    val all = new util.HashMap[String, String](first.asCaseSensitiveMap)
+    last.asCaseSensitiveMap.forEach { (name, value) =>
+      all.keySet.removeIf(_.equalsIgnoreCase(name))
+      all.put(name, value)
+      ()
+    }
+    new CaseInsensitiveStringMap(all)
+  }
+
+  def checkPartitioning(partitioning: Array[Transform]): Unit =
+    if (partitioning.nonEmpty) throw new InvalidRequestException(
+      "Safetensors datasets have neither partitions nor buckets: drop `partitionBy`, `clusterBy` and `bucketBy`, in SQL " +
+        "PARTITIONED BY, CLUSTER BY and CLUSTERED BY. To lay out rows, use `repartition` or `sortWithinPartitions` before " +
+        "the write, or write a dataset for each value.")
 
   /** The session's Hadoop configuration, with the options that are Hadoop's own. */
   def hadoopConf(options: CaseInsensitiveStringMap): Configuration = {

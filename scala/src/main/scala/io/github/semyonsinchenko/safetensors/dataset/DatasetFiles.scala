@@ -64,7 +64,7 @@ object DatasetFiles {
     try directory.getFileSystem(conf).listStatus(directory).toVector
     catch { case _: FileNotFoundException => throw absent(directory) }
 
-  private[dataset] def absent(path: Path) = new InvalidRequestException(s"Path does not exist: $path.")
+  private[dataset] def absent(path: Path) = new NoDataException(s"Path does not exist: $path.")
 
   private def withoutManifest(present: Present, conf: Configuration): Directory =
     present.checkpoint.fold(present.dataFiles)(path => present.filesOf(CheckpointIndex.read(path, conf)))

@@ -38,7 +38,7 @@ object Listing {
    * a pattern as what it matches.
    *
    * @param schema that the user gave: it has a say in the types of partition columns
-   * @throws InvalidRequestException if a path leads to nothing, and as `DatasetFiles` says
+   * @throws NoDataException if a path leads to nothing; InvalidRequestException as `DatasetFiles` says
    */
   def of(paths: Seq[Path], rules: ListingRules, schema: StructType, conf: Configuration): Listing = {
     val found      = paths.flatMap(new Lister(rules, conf).below).toVector
@@ -128,7 +128,7 @@ private final class Lister(rules: ListingRules, conf: Configuration) {
       else throw new InvalidRequestException(s"Option `basePath` is $base, but $root is not below it.")
     }
 
-  private def nothing(path: Path) = new InvalidRequestException(rules.names match {
+  private def nothing(path: Path) = new NoDataException(rules.names match {
     case Some(_) => s"No safetensors file in $path has a name that `pathGlobFilter` matches."
     case None =>
       s"$path holds no safetensors files: expected names that end in `${DataFile.Suffix}`, or a ${Manifest.FileName}. " +

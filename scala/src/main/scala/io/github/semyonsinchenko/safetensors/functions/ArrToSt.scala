@@ -29,15 +29,7 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
   override def prettyName: String   = ArrToSt.name
   override def dataType: StructType = TensorStruct.dataType
 
-  // SQL's `array(1.0, 2.0)` holds decimals, and `array()` nothing: both are taken as doubles.
-  override def inputTypes: Seq[DataType] = {
-    val numbers = array.dataType match {
-      case ArrayType(_: DecimalType | NullType, containsNull) => ArrayType(DoubleType, containsNull)
-      case NullType                                           => ArrayType(DoubleType)
-      case other                                              => other
-    }
-    Seq(numbers, ArrayType(IntegerType), StringType, StringType)
-  }
+  override def inputTypes: Seq[DataType] = ArrToSt.inputTypes(array.dataType)
 
   override def checkInputDataTypes(): TypeCheckResult = {
     val types = super.checkInputDataTypes()
@@ -45,7 +37,7 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
   }
 
   private def checkLiterals: Either[String, Unit] = for {
-    _    <- checkNumbers
+    _    <- ArrToSt.checkNumbers(array.dataType)
     _    <- literal(dtype)(name => Arguments.dtype(name.toString))
     _    <- literal(rounding)(name => Arguments.rounding(name.toString))
     dims <- literal(shape)(dims => Arguments.shape(dims.asInstanceOf[ArrayData]))
@@ -53,11 +45,6 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
       case (dims, length) => Arguments.count(dims, length)
     }
   } yield ()
-
-  private def checkNumbers: Either[String, Unit] = array.dataType match {
-    case ArrayType(element, _) if ArrayToTensor.takes(element) => Right(())
-    case other => Left(s"the first argument is an array of numbers, but got ${other.sql}.")
-  }
 
   /** The checked value; none for one that only the rows know, or null. */
   private def literal[T](argument: Expression)(check: Any => Either[String, T]): Either[String, Option[T]] =
@@ -97,4 +84,20 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
 
 object ArrToSt {
   val name = "arr_to_st"
+
+  /** What Spark casts the arguments to, by the type of the first. */
+  private[functions] def inputTypes(array: DataType): Seq[DataType] = {
+    // SQL's `array(1.0, 2.0)` holds decimals, and `array()` nothing: both are taken as doubles.
+    val numbers = array match {
+      case ArrayType(_: DecimalType | NullType, containsNull) => ArrayType(DoubleType, containsNull)
+      case NullType                                           => ArrayType(DoubleType)
+      case other                                              => other
+    }
+    Seq(numbers, ArrayType(IntegerType), StringType, StringType)
+  }
+
+  private[functions] def checkNumbers(array: DataType): Either[String, Unit] = array match {
+    case ArrayType(element, _) if ArrayToTensor.takes(element) => Right(())
+    case other => Left(s"the first argument is an array of numbers, but got ${other.sql}.")
+  }
 }

@@ -28,4 +28,6 @@ object Elements {
     def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
       UnsafeArrayData.fromPrimitiveArray(decoder.longs(bytes))
   }
+
+  val all: Seq[Elements] = Seq(Floats, Doubles, Longs)
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.analysis.TypeCheckResult
 import org.apache.spark.sql.catalyst.analysis.TypeCheckResult.{TypeCheckFailure, TypeCheckSuccess}
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnaryExpression}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
-import org.apache.spark.sql.types.{ArrayType, NullType}
+import org.apache.spark.sql.types.{ArrayType, DataType, NullType}
 
 import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
 
@@ -16,9 +16,7 @@ case class StToArray(child: Expression, elements: Elements) extends UnaryExpress
   override def dataType: ArrayType = ArrayType(elements.dataType, containsNull = false)
 
   override def checkInputDataTypes(): TypeCheckResult =
-    if (TensorStruct.matches(child.dataType) || child.dataType == NullType) TypeCheckSuccess
-    else TypeCheckFailure(
-      s"the argument is a tensor, ${TensorStruct.dataType.sql}, but got ${child.dataType.sql}.")
+    StToArray.check(child.dataType).fold(TypeCheckFailure(_), _ => TypeCheckSuccess)
 
   @transient private lazy val decoder = new TensorToArray(elements)
 
@@ -30,4 +28,11 @@ case class StToArray(child: Expression, elements: Elements) extends UnaryExpress
   }
 
   override protected def withNewChildInternal(newChild: Expression): StToArray = StToArray(newChild, elements)
+}
+
+object StToArray {
+
+  private[functions] def check(argument: DataType): Either[String, Unit] =
+    if (TensorStruct.matches(argument) || argument == NullType) Right(())
+    else Left(s"the argument is a tensor, ${TensorStruct.dataType.sql}, but got ${argument.sql}.")
 }

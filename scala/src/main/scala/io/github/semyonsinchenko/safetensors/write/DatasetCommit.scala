@@ -34,7 +34,11 @@ private[write] final class DatasetCommit(
     Using.resource(CommitLock.acquire(directory, conf)) { lock =>
       val old = Target.old(directory, target.existing, conf)
       // Another write may have come in between since the plan was made.
-      if (target.existing == Existing.Keep) old.foreach(Target.checkLike(_, plan, directory))
+      target.existing match {
+        case Existing.Keep    => old.foreach(Target.checkLike(_, plan, directory))
+        case Existing.Refuse  => old.foreach(_ => Target.refuseDataset(directory))
+        case Existing.Replace =>
+      }
       PendingCommit.recover(directory, old, conf)
       val kept     = old.filter(_ => target.existing == Existing.Keep)
       val replaced = old.filter(_ => target.existing == Existing.Replace)

@@ -8,15 +8,20 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.dataset.Location
 
-/** Checks a write in full, before any task and for EXPLAIN too. */
-final class SafetensorsWriteBuilder(
+/**
+ * Checks a write in full, before any task and for EXPLAIN too.
+ *
+ * @param untruncated what becomes of what is there, if the write does not ask to overwrite it
+ */
+private[safetensors] final class SafetensorsWriteBuilder(
     schema: StructType,
     options: CaseInsensitiveStringMap,
+    untruncated: Existing,
     conf: Configuration)
     extends WriteBuilder
     with SupportsTruncate {
 
-  private var existing: Existing = Existing.Keep
+  private var existing = untruncated
 
   override def truncate(): WriteBuilder = {
     existing = Existing.Replace

@@ -14,15 +14,18 @@ import io.github.semyonsinchenko.safetensors.dataset.{
 }
 
 /** What becomes of the dataset that is there. */
-private[write] sealed trait Existing extends Product with Serializable
+private[safetensors] sealed trait Existing extends Product with Serializable
 
-private[write] object Existing {
+private[safetensors] object Existing {
 
   /** Its shards stay, and the new ones come behind them. */
   case object Keep extends Existing
 
   /** The new shards take its place, and its own are deleted after the commit. */
   case object Replace extends Existing
+
+  /** There must be none. */
+  case object Refuse extends Existing
 }
 
 /**
@@ -42,7 +45,8 @@ private[write] object Target {
       case Some(old) if existing == Existing.Keep =>
         checkLike(old, plan, directory)
         Target(directory, existing, plan.generateIndex || TensorIndex.exists(directory, conf))
-      case Some(_) => Target(directory, existing, plan.generateIndex)
+      case Some(_) if existing == Existing.Refuse => refuseDataset(directory)
+      case Some(_)                                => Target(directory, existing, plan.generateIndex)
       case None =>
         present.find(isData).foreach(refuse(directory, _))
         Target(directory, existing, plan.generateIndex)
@@ -75,6 +79,9 @@ private[write] object Target {
     val name = status.getPath.getName
     !name.startsWith("_") && !name.startsWith(".")
   }
+
+  def refuseDataset(directory: Path): Nothing = throw new InvalidRequestException(
+    s"$directory is a dataset already, and was to be created. Append to it, replace it, or name another path.")
 
   private def refuse(directory: Path, status: FileStatus): Nothing = throw new InvalidRequestException(
     s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +

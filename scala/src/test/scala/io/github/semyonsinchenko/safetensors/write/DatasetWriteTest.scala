@@ -11,7 +11,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{Manifest, ShardRecord, StorageException}
+import io.github.semyonsinchenko.safetensors.dataset.{
+  InvalidRequestException,
+  Manifest,
+  ShardRecord,
+  StorageException
+}
 
 class DatasetWriteTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -33,6 +38,24 @@ class DatasetWriteTest extends AnyFunSuite {
             s"The write to $path failed: Shard part-00000-0.safetensors was written, but is not in $path as the driver"))
         write.abort(Array(written.toMessage))
         assert(Manifest.read(path, conf).isEmpty)
+      }
+    }
+  }
+
+  test("a dataset that came while another was to be created there stays, and the late one is refused") {
+    TempDir { directory =>
+      val path  = new Path(directory.toUri)
+      val spark = SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+      val written = Array(ShardsWritten(Nil, Nil, Nil).toMessage)
+      Using.resource(spark) { _ =>
+        val early, late = new DatasetWrite(plan, Target(path, Existing.Refuse, indexed = false), conf)
+        Seq(early, late).foreach(_.createBatchWriterFactory(null))
+        early.commit(written)
+        val before = Manifest.read(path, conf)
+        val error  = intercept[InvalidRequestException](late.commit(written))
+        assert(error.getMessage.startsWith(s"$path is a dataset already, and was to be created."))
+        late.abort(written)
+        assert(before.isDefined && Manifest.read(path, conf) == before)
       }
     }
   }

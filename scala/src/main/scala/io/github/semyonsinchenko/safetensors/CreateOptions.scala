@@ -1,0 +1,45 @@
+package io.github.semyonsinchenko.safetensors
+
+import java.util
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.connector.catalog.TableCatalog._
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import io.github.semyonsinchenko.safetensors.dataset.InvalidRequestException
+
+/** The options in what CREATE TABLE says of a table by path, and the refusal of what such a table cannot keep. */
+private[safetensors] object CreateOptions {
+
+  // What else Spark puts among them. The provider is checked by itself.
+  private val sparks =
+    Set(PROP_PROVIDER, PROP_OWNER, PROP_EXTERNAL, PROP_IS_MANAGED_LOCATION, PROP_COLLATION, "table_type")
+
+  def of(properties: util.Map[String, String]): CaseInsensitiveStringMap = {
+    val (prefixed, others) = properties.asScala.toMap.partition(_._1.startsWith(OPTION_PREFIX))
+    val options            = prefixed.map { case (name, value) => name.stripPrefix(OPTION_PREFIX) -> value }
+    checkProvider(others.get(PROP_PROVIDER))
+    checkLocation(others.keySet ++ options.keySet)
+    // Spark names each option a second time, without the prefix.
+    checkOthers(others.keySet -- sparks -- options.keySet)
+    new CaseInsensitiveStringMap(options.asJava)
+  }
+
+  private def checkOthers(names: Set[String]): Unit =
+    names.headOption.foreach(name =>
+      throw new InvalidRequestException(
+        s"A dataset keeps no comment and no table properties, but got `$name`. What concerns the write stands behind OPTIONS."))
+
+  private def checkProvider(provider: Option[String]): Unit =
+    provider.filterNot(_.equalsIgnoreCase("safetensors")).foreach { other =>
+      throw new InvalidRequestException(
+        s"A table of this catalog is a safetensors dataset, and cannot be one of `$other`. Say USING safetensors, or nothing; " +
+          "for a DataFrame's `saveAsTable`, `.format(\"safetensors\")`.")
+    }
+
+  private def checkLocation(names: Set[String]): Unit =
+    if (names.map(_.toLowerCase).exists(Set("path", "paths", PROP_LOCATION)))
+      throw new InvalidRequestException(
+        "The name of the table is its path, so that it takes neither LOCATION nor an option `path`.")
+}

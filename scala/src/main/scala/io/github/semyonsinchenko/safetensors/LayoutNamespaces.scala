@@ -1,0 +1,53 @@
+package io.github.semyonsinchenko.safetensors
+
+import java.util
+
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException
+import org.apache.spark.sql.connector.catalog.{Identifier, NamespaceChange, SupportsNamespaces}
+
+import io.github.semyonsinchenko.safetensors.dataset.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.read.Layout
+
+/** The namespaces of a catalog of paths: the layouts, and there are no others. */
+private[safetensors] trait LayoutNamespaces extends SupportsNamespaces {
+
+  private def layouts: Seq[String] = Layout.all.map(_.name)
+
+  private def layoutNamed(namespace: Array[String]): Option[Layout] = namespace match {
+    case Array(name) => Layout.all.find(_.name.equalsIgnoreCase(name))
+    case _           => None
+  }
+
+  protected def isNamespace(namespace: Array[String]): Boolean =
+    namespace.isEmpty || layoutNamed(namespace).isDefined
+
+  /** The layout that a table's name asks for, if it does. */
+  protected def layoutOf(ident: Identifier): Option[Layout] = {
+    if (!isNamespace(ident.namespace)) throw new NoTableException(
+      ident,
+      s"`${ident.namespace.mkString(".")}` is no layout: expected ${layouts.mkString(" or ")}, or none, as in " +
+        s"$name.`path`. A path with dots or slashes stands in backquotes."
+    )
+    layoutNamed(ident.namespace)
+  }
+
+  override def listNamespaces(): Array[Array[String]] = layouts.map(Array(_)).toArray
+
+  override def listNamespaces(namespace: Array[String]): Array[Array[String]] =
+    if (namespace.isEmpty) listNamespaces()
+    else { loadNamespaceMetadata(namespace); Array.empty }
+
+  override def namespaceExists(namespace: Array[String]): Boolean = isNamespace(namespace)
+
+  override def loadNamespaceMetadata(namespace: Array[String]): util.Map[String, String] =
+    if (isNamespace(namespace)) util.Map.of() else throw new NoSuchNamespaceException(namespace)
+
+  override def createNamespace(namespace: Array[String], metadata: util.Map[String, String]): Unit = refuse()
+
+  override def alterNamespace(namespace: Array[String], changes: NamespaceChange*): Unit = refuse()
+
+  override def dropNamespace(namespace: Array[String], cascade: Boolean): Boolean = refuse()
+
+  private def refuse(): Nothing = throw new InvalidRequestException(
+    s"The namespaces of the catalog `$name` are the layouts, and cannot be changed: ${layouts.mkString(", ")}.")
+}

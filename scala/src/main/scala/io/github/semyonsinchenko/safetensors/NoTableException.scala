@@ -1,0 +1,19 @@
+package io.github.semyonsinchenko.safetensors
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.connector.catalog.Identifier
+
+/** A name in the catalog that is no table, in our words, and with the condition by which Spark knows such errors. */
+private[safetensors] final class NoTableException(ident: Identifier, message: String)
+    extends AnalysisException(
+      s"[${NoTableException.Condition}] $message",
+      None,
+      None,
+      None,
+      Some(NoTableException.Condition),
+      Map("relationName" -> ident.toString),
+      Array.empty)
+
+private object NoTableException {
+  val Condition = "TABLE_OR_VIEW_NOT_FOUND"
+}

@@ -1,0 +1,111 @@
+package io.github.semyonsinchenko.safetensors
+
+import java.io.FileNotFoundException
+import java.util
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.connector.catalog.{TableCapability, TableCatalog}
+import org.apache.spark.sql.connector.read.ScanBuilder
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import io.github.semyonsinchenko.safetensors.dataset._
+import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions}
+import io.github.semyonsinchenko.safetensors.write.WriteOptions
+
+/**
+ * What lies at a path, as the catalog's table.
+ *
+ * @param options  those that the table was loaded with, its layout among them
+ * @param manifest of the dataset, if it is one
+ */
+private[safetensors] final class PathTable private (
+    override val schema: StructType,
+    private val options: CaseInsensitiveStringMap,
+    manifest: Option[Manifest])
+    extends SafetensorsTable(schema, options) {
+
+  override def capabilities(): util.Set[TableCapability] = PathTable.anySchema(super.capabilities())
+
+  override def properties(): util.Map[String, String] = {
+    val location = Location.all(options, SafetensorsTable.hadoopConf(options)).mkString(", ")
+    val written  = lastOptions.map { case (name, value) => TableCatalog.OPTION_PREFIX + name -> value }
+    (written ++ Map(
+      TableCatalog.PROP_PROVIDER -> "safetensors",
+      TableCatalog.PROP_EXTERNAL -> "true",
+      TableCatalog.PROP_LOCATION -> location)).asJava
+  }
+
+  /** Those of the dataset's last write. */
+  private def lastOptions: Map[String, String] = manifest.fold(Map.empty[String, String])(_.options)
+
+  override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
+    val layout = ReadOptions.RowLayout
+    if (callOptions.containsKey(layout.name) && layout.get(callOptions) != layout.get(options)) {
+      val asked = callOptions.get(layout.name)
+      throw new InvalidRequestException(
+        s"The option `layout` comes too late here, as Spark has asked for the columns already. Let the name say it, as in " +
+          s"safetensors.$asked.`${options.get("path")}`.")
+    }
+    super.newScanBuilder(callOptions)
+  }
+
+  /** A write that says neither `batch_size` nor `name_col` goes on as the last one did. */
+  override protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
+    val asked = super.optionsOfWrite(callOptions)
+    if (PathTable.modes.exists(asked.containsKey)) asked
+    else SafetensorsTable.merged(new CaseInsensitiveStringMap(lastOptions.asJava), asked)
+  }
+
+  // Spark finds what it has cached by equal tables.
+  override def equals(other: Any): Boolean = other match {
+    case that: PathTable => schema == that.schema && options == that.options
+    case _               => false
+  }
+
+  override def hashCode: Int = options.hashCode
+}
+
+private[safetensors] object PathTable {
+  private val modes = Seq(WriteOptions.BatchSize.name, WriteOptions.NameColumn.name)
+
+  /** Spark compares what is written with no columns: arrays are written, and tensors read. */
+  def anySchema(capabilities: util.Set[TableCapability]): util.Set[TableCapability] = {
+    val all = util.EnumSet.copyOf(capabilities)
+    all.add(TableCapability.ACCEPT_ANY_SCHEMA)
+    all
+  }
+
+  /** @throws NoDataException if there is nothing to read */
+  def of(asked: CaseInsensitiveStringMap): PathTable = {
+    val conf     = SafetensorsTable.hadoopConf(asked)
+    val manifest = manifestAt(Location.all(asked, conf), conf)
+    val options  = SafetensorsTable.merged(defaults(manifest), asked)
+    new PathTable(new SafetensorsDataSource().inferSchema(options), options, manifest)
+  }
+
+  /** @throws NoDataException if there is nothing to read */
+  def checkData(options: CaseInsensitiveStringMap): Unit = {
+    val conf = SafetensorsTable.hadoopConf(options)
+    Listing.of(Location.all(options, conf), ReadOptions.of(options, conf).listing, new StructType, conf)
+    ()
+  }
+
+  private def manifestAt(paths: Seq[Path], conf: Configuration): Option[Manifest] = paths match {
+    case Seq(path) if isDirectory(path, conf) => Manifest.read(path, conf)
+    case _                                    => None
+  }
+
+  private def isDirectory(path: Path, conf: Configuration): Boolean =
+    try path.getFileSystem(conf).getFileStatus(path).isDirectory
+    catch { case _: FileNotFoundException => false }
+
+  private def defaults(manifest: Option[Manifest]): CaseInsensitiveStringMap = {
+    val layout = if (manifest.exists(_.mode == Manifest.KeyValueMode)) Layout.Long else Layout.Wide
+    new CaseInsensitiveStringMap(
+      Map(ReadOptions.InferSchema.name -> "true", ReadOptions.RowLayout.name -> layout.name).asJava)
+  }
+}

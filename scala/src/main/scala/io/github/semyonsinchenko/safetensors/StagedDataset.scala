@@ -1,0 +1,58 @@
+package io.github.semyonsinchenko.safetensors
+
+import java.io.IOException
+import java.util
+
+import org.apache.spark.sql.connector.catalog.{StagedTable, TableCapability}
+import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.slf4j.LoggerFactory
+
+import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Location}
+import io.github.semyonsinchenko.safetensors.write.Existing
+
+/**
+ * A dataset that `AS SELECT` creates or replaces. The write's own commit is what makes it visible, all at once, so that
+ * nothing is left to do when Spark commits the stage.
+ *
+ * @param existing what becomes of a dataset that is there
+ */
+private[safetensors] final class StagedDataset(
+    schema: StructType,
+    options: CaseInsensitiveStringMap,
+    override protected val existing: Existing)
+    extends SafetensorsTable(schema, options) with StagedTable {
+
+  private val conf      = SafetensorsTable.hadoopConf(options)
+  private val directory = Location.one(options, conf)
+  private val fs        = directory.getFileSystem(conf)
+  private val isNew     = !fs.exists(directory)
+  private var written   = false
+
+  override def capabilities(): util.Set[TableCapability] = PathTable.anySchema(super.capabilities())
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
+    written = true
+    super.newWriteBuilder(info)
+  }
+
+  override def commitStagedChanges(): Unit = if (!written) throw StagedDataset.withoutRows
+
+  /** The write has cleaned up behind itself; its directory may be there, and empty. */
+  override def abortStagedChanges(): Unit =
+    try if (isNew && fs.exists(directory) && fs.listStatus(directory).isEmpty) {
+        fs.delete(directory, false); ()
+      }
+    catch {
+      case e: IOException =>
+        LoggerFactory.getLogger(getClass).warn(s"Could not delete the empty directory $directory.", e)
+    }
+}
+
+private[safetensors] object StagedDataset {
+
+  def withoutRows = new InvalidRequestException(
+    "A path becomes a dataset by the rows that are written to it: say AS SELECT, with an option `batch_size` or `name_col`. A " +
+      "table without rows needs a name in another catalog: CREATE TABLE name (...) USING safetensors LOCATION 'path'.")
+}
