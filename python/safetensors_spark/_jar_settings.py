@@ -1,4 +1,4 @@
-"""Where users name jars for Spark, and how one more joins them. Pure functions: no JVM, no PySpark."""
+"""Where users name jars and other settings for Spark, and how one more jar joins them. No JVM, no PySpark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _CONF = re.compile(r"spark\.jars=(.*)", re.DOTALL)
-_PROPERTY = re.compile(r"\s*spark\.jars(?:\s*[=:]\s*|\s+)(\S.*?)\s*")
 
 
 def split(jars: str | None) -> list[str]:
@@ -39,11 +38,21 @@ def join_submit_args(args: str, jars: Iterable[str]) -> str:
 
 def in_defaults(conf: Path) -> list[str]:
     """The jars of `spark.jars` in a `spark-defaults.conf`; none if there is no such file."""
+    return split(default(conf, "spark.jars"))
+
+
+def default(conf: Path, name: str) -> str | None:
+    """A setting of a `spark-defaults.conf`; None if it is not there, or the file is not."""
     if not conf.is_file():
-        return []
-    lines = conf.read_text(encoding="utf-8").splitlines()
-    found = [match[1] for match in map(_PROPERTY.fullmatch, lines) if match]
-    return split(found[-1]) if found else []  # the last one counts, as in Java's properties
+        return None
+    line = re.compile(rf"\s*{re.escape(name)}(?:\s*[=:]\s*|\s+)(\S.*?)\s*")
+    found = [match[1] for match in map(line.fullmatch, conf.read_text(encoding="utf-8").splitlines()) if match]
+    return found[-1] if found else None  # the last one counts, as in Java's properties
+
+
+def sets(args: str, name: str) -> bool:
+    """Whether the value of `PYSPARK_SUBMIT_ARGS` makes this setting, in `--conf`."""
+    return any(token.removeprefix("--conf=").startswith(f"{name}=") for token in shlex.split(args))
 
 
 def _file(jar: str) -> str:

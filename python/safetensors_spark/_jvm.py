@@ -31,6 +31,19 @@ def has_connector() -> bool:
     return _loads(jvm.java.lang.Thread.currentThread().getContextClassLoader())
 
 
+def setting(name: str) -> str | None:
+    """A setting of the active session, or one that this process's JVM was started with."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active.conf.get(name, None)
+    SparkContext._ensure_initialized()
+    jvm: Any = SparkContext._jvm
+    return jvm.java.lang.System.getProperty(name)  # type: ignore[no-any-return]
+
+
 def session_has_connector(spark: SparkSession) -> bool:
     """Whether this classic session finds the connector's classes."""
     return _loads(_session_loader(spark))

@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
 FUNCTIONS = ("arr_to_st", "st_to_array")
 
+# Tables by path, as in SELECT * FROM safetensors.`/data/points`.
+CATALOG = "spark.sql.catalog.safetensors"
+CATALOG_CLASS = "io.github.semyonsinchenko.safetensors.SafetensorsCatalog"
+
 _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Add the connector's jar to a session that is about to be built, and return the builder.
+    """Add the connector's jar and catalog to a session that is about to be built, and return the builder.
 
         spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
 
     The jars that you named stay, wherever you named them: on the builder, in `PYSPARK_SUBMIT_ARGS` or in
-    `spark-defaults.conf`. Nothing else is set. If `PYSPARK_SUBMIT_ARGS` names jars, Spark ignores the builder's, so
-    that variable of this process gets the jar too. Calling it twice changes nothing.
+    `spark-defaults.conf`. If `PYSPARK_SUBMIT_ARGS` names jars, Spark ignores the builder's, so that variable of this
+    process gets the jar too. The catalog is the setting `spark.sql.catalog.safetensors`, unless you have one of that
+    name. Nothing else is set. Calling it twice changes nothing.
 
     Warns when it comes too late, because a JVM without the jar runs already or the session is a remote one: then
     build the session and call `attach`.
@@ -44,17 +49,21 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         os.environ[_SUBMIT_ARGS] = _jar_settings.join_submit_args(submit_args, jars)
     if _jvm.runs() and not _jvm.has_connector():
         _warn("A JVM runs already, and Spark ignores jars that come after its start.")
+    if not _has_catalog(options, submit_args):
+        builder = builder.config(CATALOG, CATALOG_CLASS)
     return builder.config("spark.jars", ",".join(jars))
 
 
 def attach(spark: SparkSession) -> None:
-    """Give a running session the data source `safetensors` and the functions `arr_to_st` and `st_to_array`.
+    """Give a running session the data source and catalog `safetensors`, and `arr_to_st` and `st_to_array`.
 
     For notebooks, `spark-submit` and Spark Connect. Does nothing where everything is there already.
 
-    Raises `FunctionsUnavailableError` when only the data source could be attached: a Spark Connect client can send
-    the jar, but only a server that was started with it has the functions.
+    Raises `FunctionsUnavailableError` when the functions could be attached as the catalog's alone: a Spark Connect
+    client can send the jar, but only a server that was started with it has the functions by their own names.
     """
+    if spark.conf.get(CATALOG, None) is None:
+        spark.conf.set(CATALOG, CATALOG_CLASS)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         _attach_connect(spark)
     else:
@@ -77,12 +86,24 @@ def _attach_connect(spark: SparkSession) -> None:
         "The data source `safetensors` is attached and works. The functions "
         f"{' and '.join(FUNCTIONS)} are missing: this Spark Connect server was started without the connector's jar, "
         "and a client cannot add functions. To have them, start the server with\n"
-        '    --jars "$(safetensors-spark jar-path)"'
+        '    --jars "$(safetensors-spark jar-path)"\n'
+        f"Until then, use the catalog's: {' and '.join(f'safetensors.{name}' for name in FUNCTIONS)}, in SQL and in "
+        "`call_function`."
     )
 
 
 def _has_functions(spark: SparkSession) -> bool:
     return all(spark.catalog.functionExists(name) for name in FUNCTIONS)
+
+
+def _has_catalog(options: Mapping[str, Any], submit_args: str) -> bool:
+    """Whether the user has a catalog of our name, which is left alone."""
+    return (
+        CATALOG in options
+        or _jar_settings.sets(submit_args, CATALOG)
+        or _jar_settings.default(_defaults(os.environ), CATALOG) is not None
+        or (_jvm.runs() and _jvm.setting(CATALOG) is not None)
+    )
 
 
 def _remote(options: Mapping[str, Any]) -> str:

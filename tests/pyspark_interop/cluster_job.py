@@ -1,8 +1,8 @@
 """A write and a read where executors are processes of their own.
 
 Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each partition of the
-write, the values as Spark reads and decodes them, the shards and the tensors of a key-value dataset beside it, and the
-error of an append to that.
+write, the values as Spark reads and decodes them, the shards and the tensors of a key-value dataset beside it, the
+error of an append to that, and the values of a dataset that SQL creates and reads by path.
 """
 
 import json
@@ -54,6 +54,15 @@ def tensors(spark: SparkSession, path: Path) -> DataFrame:
     return found.select("tensor_key", st_to_array("tensor").alias("values"))
 
 
+def by_path(spark: SparkSession, path: Path) -> list[list[float]]:
+    """Creates, reads, encodes and decodes by the catalog alone."""
+    tensor = "safetensors.arr_to_st(array(id), array(1), 'F16')"
+    table = f"safetensors.`{path}`"
+    spark.sql(f"CREATE TABLE {table} OPTIONS (batch_size 5) AS SELECT {tensor} AS x FROM range(0, 20, 1, 4)")
+    found = spark.sql(f"SELECT safetensors.st_to_array(x) AS values FROM {table}")
+    return [row["values"] for row in found.collect()]
+
+
 def run(spark: SparkSession, path: Path) -> dict[str, Any]:
     spark.sparkContext.setJobGroup("write", "the write")
     arrays = spark.range(0, 40, 1, 4).selectExpr("array(cast(id as float), 0.5F) as x")
@@ -70,6 +79,7 @@ def run(spark: SparkSession, path: Path) -> dict[str, Any]:
         "error": error_of(lambda: write(bad, keyed, **options)),
         "shards": [str(shard) for shard in dataset.shards],
         "executors": executors(spark, "write"),
+        "by_path": by_path(spark, path.with_name("by_path")),
         "tensors": {row["tensor_key"]: row["values"] for row in tensors(spark, keyed).collect()},
         "values": [row["values"] for row in decoded.collect()],
     }

@@ -1,4 +1,4 @@
-"""`configure` adds one jar to what the user has, and nothing else. No JVM starts here."""
+"""`configure` adds one jar and one catalog to what the user has, and nothing else. No JVM starts here."""
 
 import os
 import shlex
@@ -22,9 +22,13 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
         yield
 
 
-def test_only_the_jar_is_set() -> None:
+CATALOG = "spark.sql.catalog.safetensors"
+
+
+def test_only_the_jar_and_the_catalog_are_set() -> None:
     builder = sts.configure(SparkSession.builder)
-    assert builder._options == {"spark.jars": sts.jar_path()}
+    catalog = "io.github.semyonsinchenko.safetensors.SafetensorsCatalog"
+    assert builder._options == {"spark.jars": sts.jar_path(), CATALOG: catalog}
     assert "PYSPARK_SUBMIT_ARGS" not in os.environ
 
 
@@ -65,6 +69,16 @@ def test_submit_args_without_jars_are_left_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2]   pyspark-shell")
     sts.configure(SparkSession.builder)
     assert os.environ["PYSPARK_SUBMIT_ARGS"] == "--master local[2]   pyspark-shell"
+
+
+def test_a_catalog_of_the_user_s_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert sts.configure(SparkSession.builder.config(CATALOG, "mine"))._options[CATALOG] == "mine"
+    (tmp_path / "spark-defaults.conf").write_text(f"{CATALOG}=mine\n")
+    assert CATALOG not in sts.configure(SparkSession.builder)._options
+    (tmp_path / "spark-defaults.conf").unlink()
+    for option in ("--conf ", "--conf=", "-c "):
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{option}{CATALOG}=mine pyspark-shell")
+        assert CATALOG not in sts.configure(SparkSession.builder)._options
 
 
 def test_twice_is_the_same_as_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
