@@ -229,7 +229,7 @@ def test_damaged_dataset_exists_and_can_be_replaced(spark: SparkSession, path: P
 def test_name_in_an_unknown_namespace_says_what_the_namespaces_are(spark: SparkSession) -> None:
     assert_says(error_of(lambda: spark.table("safetensors.data.points")), "`data`", "wide or long", "backquotes")
     assert not spark.catalog.tableExists("safetensors.data.points")
-    assert [row[0] for row in spark.sql("SHOW NAMESPACES IN safetensors").collect()] == ["wide", "long"]
+    assert [row[0] for row in spark.sql("SHOW NAMESPACES IN safetensors").collect()] == ["wide", "long", "rows"]
     assert spark.sql("SHOW TABLES IN safetensors").collect() == []
 
 
