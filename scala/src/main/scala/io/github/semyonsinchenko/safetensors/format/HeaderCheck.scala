@@ -47,13 +47,21 @@ private[format] object HeaderCheck {
   }
 
   /** Bits of all elements; none if a product on the way, from left to right, does not fit 64 bits. */
-  private def bitCount(tensor: TensorInfo): Option[Long] =
-    (tensor.shape.iterator ++ Iterator.single(tensor.dtype.bits.toLong))
-      .foldLeft(Option(1L))((product, factor) => product.flatMap(times(_, factor)))
+  private def bitCount(tensor: TensorInfo): Option[Long] = {
+    val dims    = tensor.shape
+    var product = 1L
+    var i       = 0
+    while (i < dims.length && fits(product, dims(i))) {
+      product *= dims(i)
+      i += 1
+    }
+    Option.when(i == dims.length && fits(product, tensor.dtype.bits.toLong))(product * tensor.dtype.bits)
+  }
 
-  private def times(a: Long, b: Long): Option[Long] =
-    if (b != 0 && java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) > 0) None
-    else Some(a * b)
+  /** Whether the product does; most factors are small, and dividing takes long. */
+  private def fits(a: Long, b: Long): Boolean =
+    (a | b) >>> 32 == 0 || b == 0 ||
+      java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) <= 0
 
   private def unsigned(n: Long): String = java.lang.Long.toUnsignedString(n)
 

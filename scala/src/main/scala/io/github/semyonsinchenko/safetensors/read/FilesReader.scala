@@ -44,39 +44,3 @@ private[read] final class FilesReader(
     file = null
   }
 }
-
-/** Reads the bytes that rows lack: of one row, or of as many as the file's source likes to be asked for together. */
-private final class RowBatches(file: OpenFile, planned: Iterator[PlannedRow], metrics: TaskMetrics)
-    extends Iterator[InternalRow] {
-
-  private var ready = Iterator.empty[InternalRow]
-
-  override def hasNext: Boolean = ready.hasNext || planned.hasNext
-
-  override def next(): InternalRow = {
-    if (!ready.hasNext) ready = batch().iterator
-    ready.next()
-  }
-
-  private def batch(): Vector[InternalRow] = {
-    val rows  = Vector.newBuilder[PlannedRow]
-    var bytes = 0L
-    do {
-      val row = planned.next()
-      rows += row
-      bytes += row.missing.iterator.map(_.range.count.toLong).sum
-    } while (bytes > 0 && bytes < file.source.batchBytes && planned.hasNext)
-    read(rows.result())
-  }
-
-  private def read(rows: Vector[PlannedRow]): Vector[InternalRow] = {
-    val missing = rows.flatMap(_.missing)
-    if (missing.nonEmpty) {
-      file.source.readAll(missing.map(_.range)).iterator.zip(missing).foreach { case (bytes, place) =>
-        place.fill(bytes)
-      }
-      metrics.tensorBytes += missing.iterator.map(_.range.count.toLong).sum
-    }
-    rows.map(_.row)
-  }
-}
