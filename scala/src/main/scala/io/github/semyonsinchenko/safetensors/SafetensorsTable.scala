@@ -54,6 +54,7 @@ class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStr
     val conf    = SafetensorsTable.hadoopConf(options)
     val read    = ReadOptions.of(options, conf)
     val listing = Listing.of(Location.all(options, conf), read.listing, tableSchema, conf)
+    listing.warnOfOthers()
     new SafetensorsScanBuilder(ReadSource(listing, read, tableSchema, conf))
   }
 

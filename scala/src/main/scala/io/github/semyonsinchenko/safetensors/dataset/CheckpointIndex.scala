@@ -13,25 +13,38 @@ import io.github.semyonsinchenko.safetensors.format.TensorInfo
  * `model.safetensors.index.json`: which tensor of a checkpoint is in which of its files, as Hugging Face's libraries write it.
  *
  * @param name       of the index file
- * @param weightMap  the file of each tensor
+ * @param weightMap  the file of each tensor; its word counts when tensors are looked up by name
  */
-private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[String, String]) {
+private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[String, String])
+    extends DirectoryIndex {
 
   /** The files, by name. */
   def files: Vector[String] = weightMap.values.toSet.toVector.sorted
 
-  def index: DirectoryIndex = (keys: Option[Keys], _: (String, TensorInfo) => Boolean, _: Configuration) =>
-    keys.map(wanted =>
-      weightMap.iterator.collect {
-        case (key, file) if wanted.contain(key) => file -> Located.Somewhere
-      }.toMap)
+  override def find(
+      keys: Option[Keys],
+      accepts: (String, TensorInfo) => Boolean,
+      conf: Configuration): Option[Map[String, Located]] =
+    keys.map {
+      case Keys.In(names) => names.iterator.flatMap(weightMap.get).map(_ -> Located.Somewhere).toMap
+      case wanted =>
+        weightMap.iterator.collect {
+          case (key, file) if wanted.contain(key) => file -> Located.Somewhere
+        }.toMap
+    }
+
+  override def firstFile(conf: Configuration): Option[String] = None
 }
 
 private[dataset] object CheckpointIndex {
   private val mapper = new ObjectMapper
 
-  def isOne(path: Path): Boolean =
-    path.getName.endsWith(".safetensors.index.json") && !DataFile.isHidden(path)
+  private val Name = """.+\.safetensors\.index(\.[^.]+)?\.json""".r
+
+  def isOne(path: Path): Boolean = Name.matches(path.getName) && !DataFile.isHidden(path)
+
+  /** Whether it is of the same weights in another dtype, as `model.safetensors.index.fp16.json`. */
+  def isVariant(path: Path): Boolean = !path.getName.endsWith(".index.json")
 
   /** @throws InvalidRequestException if it is none, or names a file elsewhere */
   def read(path: Path, conf: Configuration): CheckpointIndex = {
@@ -48,7 +61,7 @@ private[dataset] object CheckpointIndex {
     val weights =
       try mapper.readTree(bytes).path("weight_map")
       catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }
-    if (!weights.isObject) fault("it has no object `weight_map`")
+    if (!weights.isObject || weights.isEmpty) fault("it has no object `weight_map` with the files of tensors")
     CheckpointIndex(path.getName, weights.properties.asScala.map(file).toMap)
   }
 }

@@ -40,6 +40,10 @@ object DataFile {
     name.nonEmpty && name != "." && name != ".." && !name.exists(c => c == '/' || c == '\\')
 
   def isHidden(path: Path): Boolean = path.getName.startsWith("_") || path.getName.startsWith(".")
+
+  /** As Spark's own sources have it: a partition column may begin with `_`. */
+  def isHiddenFolder(path: Path): Boolean =
+    isHidden(path) && !(path.getName.startsWith("_") && path.getName.contains("="))
 }
 
 /**

@@ -6,7 +6,6 @@ import scala.annotation.tailrec
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
-import org.slf4j.LoggerFactory
 
 /**
  * A directory, as it is read.
@@ -15,15 +14,20 @@ import org.slf4j.LoggerFactory
  * @param folders  the directories in it that may hold data
  * @param manifest of a dataset
  * @param index    what tells in which of its files a tensor is; none where nothing does
+ * @param others   how many safetensors files are in it that its manifest or the index of a checkpoint does not name
  */
 private[dataset] final case class Directory(
     files: Vector[DataFile],
     folders: Vector[Path] = Vector.empty,
     manifest: Option[Manifest] = None,
-    index: Option[DirectoryIndex] = None) {
+    index: Option[DirectoryIndex] = None,
+    others: Int = 0) {
 
   /** Whether it says itself what belongs to it. */
   def isListed: Boolean = manifest.isDefined || index.isDefined
+
+  /** Whether there is something to read. A dataset of no rows has no file, and is none the less there. */
+  def isData: Boolean = files.nonEmpty || manifest.exists(_.shards.isEmpty)
 }
 
 /**
@@ -44,21 +48,27 @@ object DatasetFiles {
    */
   private[dataset] def read(directory: Path, names: Option[GlobFilter], conf: Configuration): Directory = {
     @tailrec def attempt(left: Int, before: Option[Manifest]): Directory = {
-      val present  = new Present(directory, list(directory, conf), names)
-      val manifest = if (present.has(Manifest.FileName)) Manifest.read(directory, conf) else None
-      // Where the manifest is the one that was read before the listing, what the listing lacks is gone.
-      val isCertain = left == 1 || (manifest.isDefined && manifest.map(_.commitId) == before.map(_.commitId))
-      val isWhole   = manifest.fold(!present.has(Manifest.FileName))(present.hasShardsOf)
-      if (!isWhole && !isCertain) attempt(left - 1, manifest)
-      else manifest.fold(withoutManifest(present, conf))(present.shards)
+      val present = new Present(directory, list(directory, conf), names)
+      if (!present.has(Manifest.FileName)) withoutManifest(present, conf)
+      else {
+        val manifest = Manifest.read(directory, conf)
+        // Where the manifest is the one that was read before the listing, what the listing lacks is gone.
+        val isCertain = manifest.exists(one => before.exists(_.commitId == one.commitId))
+        manifest.filter(isCertain || present.hasShardsOf(_)) match {
+          case Some(one)     => present.shards(one)
+          case _ if left > 1 => attempt(left - 1, manifest)
+          case _ => throw new InvalidRequestException(
+              s"The dataset in $directory changes faster than it can be listed. Run the query again.")
+        }
+      }
     }
     attempt(Attempts, None)
   }
 
-  /** The files of a checkpoint, of which the index is named. */
+  /** The files of a checkpoint, of which the index is named, and so nothing else is meant. */
   private[dataset] def ofCheckpoint(index: Path, names: Option[GlobFilter], conf: Configuration): Directory =
-    new Present(index.getParent, list(index.getParent, conf), names).filesOf(CheckpointIndex.read(index,
-      conf))
+    new Present(index.getParent, list(index.getParent, conf), names)
+      .filesOf(CheckpointIndex.read(index, conf)).copy(folders = Vector.empty, others = 0)
 
   private def list(directory: Path, conf: Configuration): Vector[FileStatus] =
     try directory.getFileSystem(conf).listStatus(directory).toVector
@@ -73,9 +83,12 @@ object DatasetFiles {
 /** What a listing of a directory has found. */
 private final class Present(directory: Path, statuses: Vector[FileStatus], names: Option[GlobFilter]) {
 
-  private val byName  = statuses.iterator.map(status => status.getPath.getName -> status).toMap
-  private val data    = statuses.filter(DataFile.isData)
-  private def folders = statuses.filter(_.isDirectory).map(_.getPath).filterNot(DataFile.isHidden).sorted
+  private val files  = statuses.filter(_.isFile)
+  private val byName = files.iterator.map(status => status.getPath.getName -> status).toMap
+  private val data   = files.filter(DataFile.isData)
+
+  private def folders =
+    statuses.filter(_.isDirectory).map(_.getPath).filterNot(DataFile.isHiddenFolder).sorted
 
   def has(name: String): Boolean = byName.contains(name)
 
@@ -86,48 +99,57 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
     Directory(data.filter(matches).sortBy(_.getPath.getName).map(DataFile.of), folders)
 
   def shards(manifest: Manifest): Directory = {
-    warnOfOthers(manifest.shards.map(_.file), Manifest.FileName)
-    val files = manifest.shards.map(shard => shard -> file(shard.file, Manifest.FileName))
-    files.foreach { case (shard, status) => checkLength(shard, status) }
-    val wanted = files.collect {
+    val files =
+      named(manifest.shards.map(_.file), Manifest.FileName, "Bring it back, or overwrite the dataset.")
+    manifest.shards.zip(files).foreach { case (shard, status) => checkLength(shard, status) }
+    val wanted = manifest.shards.zip(files).collect {
       case (shard, status) if matches(status) =>
         DataFile.of(status).copy(shard = Some(manifest.factsOf(shard)))
     }
     val index = byName.get(TensorIndex.FileName).map(new DatasetIndex(_, manifest))
-    Directory(wanted.toVector, folders, Some(manifest), index)
+    Directory(wanted.toVector, folders, Some(manifest), index, others(manifest.shards.map(_.file)))
   }
 
   private def checkLength(shard: ShardRecord, status: FileStatus): Unit =
     if (status.getLen != shard.bytes) throw new InvalidRequestException(
-      s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says ${shard.bytes}.")
+      s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says ${shard.bytes}. The file " +
+        "is not the one that was written: bring it back, or overwrite the dataset.")
 
   /** The index of the checkpoint that the directory holds, if it says in a file what belongs to it. */
-  def checkpoint: Option[Path] = statuses.map(_.getPath).filter(CheckpointIndex.isOne) match {
-    case Seq()    => None
-    case Seq(one) => Some(one)
-    case several => throw new InvalidRequestException(
-        s"$directory holds several checkpoints: ${several.map(_.getName).sorted.mkString(", ")}. Name one of these files as the path.")
+  def checkpoint: Option[Path] = {
+    val (variants, plain) =
+      files.map(_.getPath).filter(CheckpointIndex.isOne).partition(CheckpointIndex.isVariant)
+    (if (plain.nonEmpty) plain else variants) match {
+      case Seq()    => None
+      case Seq(one) => Some(one)
+      case several => throw new InvalidRequestException(
+          s"$directory holds several checkpoints: ${several.map(_.getName).sorted.mkString(", ")}. Name one of these files as the path.")
+    }
   }
 
   def filesOf(checkpoint: CheckpointIndex): Directory = {
-    warnOfOthers(checkpoint.files, checkpoint.name)
-    val files = checkpoint.files.map(file(_, checkpoint.name)).filter(matches)
-    Directory(files.map(DataFile.of), folders, None, Some(checkpoint.index))
+    val files = named(checkpoint.files, checkpoint.name,
+      "Bring it, or name the files to read as the paths.")
+    Directory(
+      files.filter(matches).map(DataFile.of).toVector,
+      folders,
+      None,
+      Some(checkpoint),
+      others(checkpoint.files))
   }
 
-  private def file(name: String, by: String): FileStatus = byName.getOrElse(name,
-    throw new InvalidRequestException(s"Shard $name is gone from $directory, though its $by names it."))
+  private def named(names: Seq[String], by: String, remedy: String): Seq[FileStatus] = {
+    val absent = names.filterNot(byName.contains)
+    absent.headOption.foreach { first =>
+      val more = if (absent.size > 1) s" (and ${absent.size - 1} more)" else ""
+      throw new InvalidRequestException(
+        s"Shard $first$more is gone from $directory, though its $by names it. $remedy")
+    }
+    names.map(byName)
+  }
 
   private def matches(status: FileStatus): Boolean = names.forall(_.accept(status.getPath))
 
-  private def warnOfOthers(named: Seq[String], by: String): Unit = {
-    val others = data.iterator.map(_.getPath.getName).filterNot(named.toSet).size
-    if (others > 0)
-      Present.log.warn(
-        s"$directory holds $others safetensors files that its $by does not name; they are not read.")
-  }
-}
-
-private object Present {
-  private val log = LoggerFactory.getLogger(classOf[DatasetFiles.type].getName.stripSuffix("$"))
+  private def others(named: Seq[String]): Int =
+    data.iterator.map(_.getPath.getName).filterNot(named.toSet).size
 }

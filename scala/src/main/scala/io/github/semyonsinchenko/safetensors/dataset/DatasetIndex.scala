@@ -1,7 +1,5 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import scala.util.Using
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 
@@ -18,7 +16,7 @@ private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) 
       conf: Configuration): Option[Map[String, Located]] =
     if (keys.isEmpty && file.getLen > SmallBytes) None
     else
-      TensorIndex.find(file.getPath, manifest.commitId, keys, conf).map(Using.resource(_) { entries =>
+      TensorIndex.find(file.getPath, manifest.commitId, keys, conf) { entries =>
         val found = entries.filter(entry => keys.forall(_.contain(entry.key))).map(entry =>
           fileOf(entry) -> tensor(entry)).filter(accepts.tupled)
         val few = found.take(MaxTensors).toVector
@@ -26,7 +24,10 @@ private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) 
         else few.groupMap(_._1)(_._2).map { case (name, tensors) =>
           name -> Located.At(tensors.sortBy(_.begin))
         }
-      })
+      }
+
+  override def firstFile(conf: Configuration): Option[String] =
+    TensorIndex.find(file.getPath, manifest.commitId, None, conf)(_.nextOption().map(fileOf)).flatten
 
   private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
 
@@ -43,6 +44,9 @@ private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) 
     val dtype =
       Dtype.of(entry.dtype).getOrElse(
         fault(s"`${entry.key}` has the dtype `${entry.dtype}`, which does not exist"))
+    val size = entry.end - entry.start
+    if (entry.shape.exists(_ < 0) || entry.shape.foldLeft(BigInt(dtype.bits))(_ * _) != BigInt(size) * 8)
+      fault(s"`${entry.key}` has $size bytes, which do not fit ${dtype.name} ${entry.shape.mkString("[", ", ", "]")}")
     TensorInfo(entry.key, dtype, entry.shape.map(_.toLong).toVector, entry.start, entry.end)
   }
 

@@ -32,6 +32,9 @@ trait DirectoryIndex {
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,
       conf: Configuration): Option[Map[String, Located]]
+
+  /** The file of the first tensor; none where the index has no order of its own, or cannot tell. */
+  def firstFile(conf: Configuration): Option[String]
 }
 
 /** What an index says of a file. */

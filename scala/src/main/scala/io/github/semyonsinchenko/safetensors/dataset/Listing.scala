@@ -1,10 +1,11 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, GlobFilter, Path}
 import org.apache.spark.sql.types.StructType
+import org.slf4j.LoggerFactory
 
 /**
  * What to list below the paths of a read.
@@ -23,15 +24,30 @@ final case class ListingRules(
  *
  * @param partitions the partition columns, of which each file has a value
  * @param manifests  of the datasets among the directories
- * @param indexes    what tells where tensors are, by directory
+ * @param indexed    those of the files of which an index tells where tensors are
+ * @param others     how many safetensors files a directory has that its manifest or index does not name, where it has any
  */
 final case class Listing(
     files: Vector[DataFile],
     partitions: StructType,
     manifests: Vector[Manifest],
-    indexes: Map[Path, DirectoryIndex])
+    indexed: Vector[IndexedFiles],
+    others: Vector[(Path, Int)]) {
+
+  /** Tells, once for all directories, of safetensors files that are no data. */
+  def warnOfOthers(): Unit = others.headOption.foreach { case (first, _) =>
+    val elsewhere = if (others.size > 1) s" and ${others.size - 1} more directories" else ""
+    Listing.log.warn(
+      s"Not read: ${others.map(_._2).sum} safetensors files in $first$elsewhere, which the ${Manifest.FileName} or the index of a " +
+        "checkpoint there does not name.")
+  }
+}
+
+/** Files of a directory, of which its index tells. */
+final case class IndexedFiles(index: DirectoryIndex, files: Vector[DataFile])
 
 object Listing {
+  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /**
    * A named file is read as such; a directory as `DatasetFiles` says, and the directories in it that are named `key=value`;
@@ -41,77 +57,101 @@ object Listing {
    * @throws NoDataException if a path leads to nothing; InvalidRequestException as `DatasetFiles` says
    */
   def of(paths: Seq[Path], rules: ListingRules, schema: StructType, conf: Configuration): Listing = {
-    val found      = paths.flatMap(new Lister(rules, conf).below).toVector
-    val filled     = found.filter(_.directory.files.nonEmpty)
-    val partitions = PartitionColumns.of(filled.map(_.partition), schema)
+    val found      = new Lister(rules, conf).places(paths.toVector)
+    val data       = found.filter(_.directory.isData)
+    val partitions = PartitionColumns.of(data.map(_.partition), schema)
+    val files = data.map { place =>
+      val values = partitions.values(place.partition)
+      place.directory.files.map(_.copy(partition = values))
+    }
     Listing(
-      filled.flatMap(place =>
-        place.directory.files.map(_.copy(partition = partitions.values(place.partition)))),
+      files.flatten,
       partitions.schema,
       found.flatMap(_.directory.manifest),
-      found.flatMap(place => place.directory.index.map(place.path -> _)).toMap
+      data.zip(files).flatMap { case (place, here) => place.directory.index.map(IndexedFiles(_, here)) },
+      found.collect { case place if place.directory.others > 0 => place.path -> place.directory.others }
     )
   }
 }
 
 /**
- * A directory of a read, and the names of the directories that led to it.
+ * A directory to read.
  *
- * @param partition pairs of partition column and value, as texts
+ * @param ofPath    by which of the paths of the read
+ * @param partition the names of the directories that led to it, as pairs of partition column and value
  */
-private final case class Place(path: Path, directory: Directory, partition: Vector[(String, String)])
+private final case class Place(
+    ofPath: Int,
+    path: Path,
+    directory: Directory,
+    partition: Vector[(String, String)])
 
 private final class Lister(rules: ListingRules, conf: Configuration) {
 
-  def below(path: Path): Seq[Place] = {
-    val places = matching(path).flatMap(status =>
-      if (status.isFile) Seq(named(status)) else tree(status.getPath))
-    // A dataset of no rows has no file, and is none the less there.
-    if (places.forall(place => place.directory.files.isEmpty && !place.directory.isListed))
-      throw nothing(path)
-    places
+  /** The places of each path, path by path. All paths are looked at side by side. */
+  def places(paths: Vector[Path]): Vector[Place] = {
+    val matched = Parallel.map(paths.zipWithIndex) { case (path, i) => matching(path).map(i -> _) }.flatten
+    val roots   = Parallel.map(matched) { case (i, status) => root(i, status) }
+    val found   = LazyList.iterate(roots)(below).takeWhile(_.nonEmpty).flatten.toVector.sortBy(_.ofPath)
+    val useful  = found.iterator.filter(_.directory.isData).map(_.ofPath).toSet
+    if (rules.names.isEmpty) paths.indices.find(!useful(_)).foreach(i => throw nothing(paths(i)))
+    else if (useful.isEmpty) throw noneMatches(paths)
+    found
   }
 
+  // First as it stands: a name may have brackets in it.
   private def matching(path: Path): Seq[FileStatus] = {
     val fs = path.getFileSystem(conf)
     try Seq(fs.getFileStatus(path))
     catch {
       case _: FileNotFoundException =>
-        val matched = Option(fs.globStatus(path)).toSeq.flatten
-          .filter(status =>
-            if (status.isFile) DataFile.isData(status) else !DataFile.isHidden(status.getPath))
+        val matched = glob(path, fs)
         if (matched.isEmpty) throw DatasetFiles.absent(path)
-        matched
+        val data = matched.filter(status =>
+          if (status.isFile) DataFile.isData(status) else !DataFile.isHiddenFolder(status.getPath))
+        if (data.isEmpty) throw new NoDataException(
+          s"$path matches no directory and no name that ends in `${DataFile.Suffix}`, only others such as ${matched.head.getPath}.")
+        data
     }
   }
 
-  private def named(status: FileStatus): Place = {
+  private def glob(path: Path, fs: FileSystem): Seq[FileStatus] =
+    try Option(fs.globStatus(path)).toSeq.flatten
+    catch {
+      // Hadoop cannot put a name with a colon behind a directory; and says nothing better of a wrong pattern.
+      case e @ (_: IllegalArgumentException | _: IOException) if isPatterns(e) =>
+        throw new InvalidRequestException(s"$path cannot be matched with file names: ${e.getMessage}.",
+          Some(e))
+    }
+
+  private def isPatterns(e: Throwable) =
+    e.isInstanceOf[IllegalArgumentException] || e.getMessage.startsWith("Illegal file pattern")
+
+  private def root(ofPath: Int, status: FileStatus): Place = {
     val path = status.getPath
-    val read =
-      if (CheckpointIndex.isOne(path)) DatasetFiles.ofCheckpoint(path, rules.names, conf)
-      else Directory(Vector(DataFile.of(status)))
-    Place(path.getParent, read, partitionOf(path.getParent))
+    if (status.isFile) Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
+    else Place(ofPath, path, DatasetFiles.read(path, rules.names, conf), partitionOf(path))
   }
 
-  /** The directory and those below it that the rules lead to, each with its depth's names in order. */
-  private def tree(root: Path): Seq[Place] = {
-    def levels(paths: Seq[(Path, Vector[(String, String)])]): LazyList[Seq[Place]] =
-      if (paths.isEmpty) LazyList.empty
-      else {
-        val places = Parallel.map(paths) { case (path, partition) =>
-          Place(path, DatasetFiles.read(path, rules.names, conf), partition)
-        }
-        places #:: levels(places.flatMap(next))
-      }
-    levels(Seq(root -> partitionOf(root))).flatten
-  }
+  private def named(status: FileStatus): Directory =
+    if (CheckpointIndex.isOne(status.getPath)) DatasetFiles.ofCheckpoint(status.getPath, rules.names, conf)
+    else Directory(
+      Vector(status).filter(file => rules.names.forall(_.accept(file.getPath))).map(DataFile.of))
 
-  private def next(place: Place): Seq[(Path, Vector[(String, String)])] =
-    if (rules.recursive) place.directory.folders.map(_ -> place.partition)
+  /** What the directories that the rules lead to from these hold. */
+  private def below(places: Seq[Place]): Seq[Place] =
+    Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
+      case (above, (folder, partition)) =>
+        Place(above.ofPath, folder, DatasetFiles.read(folder, rules.names, conf),
+          above.partition ++ partition)
+    }
+
+  private def folders(place: Place): Seq[(Path, Option[(String, String)])] =
+    if (rules.recursive) place.directory.folders.map(_ -> None)
     else if (place.directory.isListed) Nil
     else {
       val named = place.directory.folders.flatMap(folder =>
-        PartitionColumns.parse(folder.getName).map(value => folder -> (place.partition :+ value)))
+        PartitionColumns.parse(folder.getName).map(value => folder -> Some(value)))
       if (named.nonEmpty && place.directory.files.nonEmpty) throw new InvalidRequestException(
         s"${place.path} holds both safetensors files and directories of partitions such as ${named.head._1.getName}: the files " +
           "would have no value of the partition column. Move them, or set `recursiveFileLookup` to read all without partition columns.")
@@ -128,10 +168,10 @@ private final class Lister(rules: ListingRules, conf: Configuration) {
       else throw new InvalidRequestException(s"Option `basePath` is $base, but $root is not below it.")
     }
 
-  private def nothing(path: Path) = new NoDataException(rules.names match {
-    case Some(_) => s"No safetensors file in $path has a name that `pathGlobFilter` matches."
-    case None =>
-      s"$path holds no safetensors files: expected names that end in `${DataFile.Suffix}`, or a ${Manifest.FileName}. " +
-        "Set `recursiveFileLookup` to look into its directories."
-  })
+  private def nothing(path: Path) = new NoDataException(
+    s"$path holds no safetensors files: expected names that end in `${DataFile.Suffix}`, or a ${Manifest.FileName}. " +
+      "Set `recursiveFileLookup` to look into its directories.")
+
+  private def noneMatches(paths: Seq[Path]) = new NoDataException(
+    s"No safetensors file in ${paths.mkString(", ")} has a name that `pathGlobFilter` matches.")
 }

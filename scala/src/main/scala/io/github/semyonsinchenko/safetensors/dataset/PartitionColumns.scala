@@ -1,8 +1,7 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.time.LocalDate
-
 import scala.util.Try
+import scala.util.matching.Regex
 
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
@@ -38,49 +37,66 @@ private[dataset] object PartitionColumns {
       throw new InvalidRequestException(
         s"Directories have different partition columns: ${show(names)} and ${show(other.map(_._1))}. Read them one by one, or set " +
           "`recursiveFileLookup` to read them without partition columns."))
+    names.indices.find(i => names.take(i).exists(isSame(_, names(i)))).foreach(i =>
+      throw new InvalidRequestException(
+        s"Directories give the partition column `${names(i)}` twice, one within the other. Set `recursiveFileLookup` to read them " +
+          "without partition columns."))
     PartitionColumns(StructType(names.zipWithIndex.map { case (name, i) =>
-    typed(name, asked).getOrElse(StructField(name, typeOf(directories.map(_(i)._2).filterNot(isNull))))
+    typed(name, asked).getOrElse(StructField(name,
+      typeOf(directories.map(_(i)._2).distinct.filterNot(isNull))))
   }))
   }
 
   /** The column as the user's schema has it. */
   private def typed(name: String, schema: StructType): Option[StructField] = {
-    val column = schema.find(field => SQLConf.get.resolver(field.name, name))
+    val column = schema.find(field => isSame(field.name, name))
     if (column.exists(field => TensorStruct.matches(field.dataType))) throw new InvalidRequestException(
       s"Column `$name` is a tensor in the schema, but directories are named `$name=...`. Set `recursiveFileLookup` to read them " +
         "without partition columns.")
     column
   }
 
+  private def isSame(one: String, other: String) = SQLConf.get.resolver(one, other)
+
   private def show(names: Vector[String]) =
     if (names.isEmpty) "none" else names.map(name => s"`$name`").mkString(", ")
 
   private def isNull(text: String) = text == ExternalCatalogUtils.DEFAULT_PARTITION_NAME
 
+  // Java would take `1d`, `0x1p3`, NaN and the digits of other scripts for numbers, too.
+  private val Whole  = "[+-]?[0-9]+".r
+  private val Number = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?".r
+  private val Day    = "[0-9]{4}-[0-9]{2}-[0-9]{2}".r
+  private val Moment = s"$Day( [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?".r
+
+  /** The narrowest type that all texts read as without a loss; a double is no place for what is no int. */
   private def typeOf(texts: Vector[String]): DataType = {
-    def all(reads: String => Any) = texts.nonEmpty && texts.forall(text => Try(reads(text)).isSuccess)
-    if (!SQLConf.get.partitionColumnTypeInferenceEnabled) StringType
-    else if (all(_.toInt)) IntegerType
-    else if (all(_.toLong)) LongType
-    else if (all(number)) DoubleType
-    else if (all(LocalDate.parse(_))) DateType
+    def all(likes: Regex, to: DataType) = texts.forall(text => likes.matches(text) && reads(text, to))
+    def wide = DecimalType(texts.map(_.length).max.max(20).min(DecimalType.MAX_PRECISION), 0)
+    if (!SQLConf.get.partitionColumnTypeInferenceEnabled || texts.isEmpty) StringType
+    else if (all(Whole, IntegerType)) IntegerType
+    else if (all(Whole, LongType)) LongType
+    else if (all(Whole, wide)) wide
+    else if (all(Number, DoubleType) && texts.filter(Whole.matches).forall(reads(_, IntegerType))) DoubleType
+    else if (all(Day, DateType)) DateType
+    else if (all(Moment, SQLConf.get.timestampType)) SQLConf.get.timestampType
     else StringType
   }
 
-  // Java would take `1d` and `0x1p3` for numbers, and NaN.
-  private def number(text: String): Double = {
-    require(text.forall(c => c.isDigit || "+-.eE".contains(c)))
-    text.toDouble
+  private def value(text: String, column: StructField): Any = {
+    def fault(is: String) = throw new InvalidRequestException(
+      s"Partition column `${column.name}` is $is in the schema, but a directory is named `${column.name}=$text`. Give the column " +
+        "another type, or none.")
+    if (!isNull(text)) cast(text, column.dataType).getOrElse(fault(column.dataType.simpleString))
+    else if (column.nullable) null
+    else fault("not nullable")
   }
 
-  private def value(text: String, column: StructField): Any =
-    if (isNull(text)) null
-    else {
-      val literal = Literal(UTF8String.fromString(text), StringType)
-      val value   = Cast(literal, column.dataType, Some(SQLConf.get.sessionLocalTimeZone), false).eval()
-      if (value == null) throw new InvalidRequestException(
-        s"Partition column `${column.name}` is ${column.dataType.simpleString} in the schema, but a directory is named " +
-          s"`${column.name}=$text`. Give the column another type, or none.")
-      value
-    }
+  private def reads(text: String, as: DataType): Boolean = cast(text, as).isDefined
+
+  // As ANSI has it, which takes no fraction away.
+  private def cast(text: String, to: DataType): Option[Any] = {
+    val literal = Literal(UTF8String.fromString(text), StringType)
+    Try(Cast(literal, to, Some(SQLConf.get.sessionLocalTimeZone), true).eval()).toOption.filter(_ != null)
+  }
 }

@@ -87,11 +87,12 @@ object TensorIndex {
     open(new Path(directory, FileName), new GroupReadSupport, FilterCompat.NOOP, conf)
 
   /**
-   * The entries of these keys, and perhaps others; close it when done. None if the index was made in another commit.
+   * What `use` makes of the entries of these keys, and perhaps of others. None if the index was made in another commit.
    *
    * @throws InvalidRequestException if it cannot be read
    */
-  def find(path: Path, commitId: String, keys: Option[Keys], conf: Configuration): Option[CloseableEntries] =
+  def find[A](path: Path, commitId: String, keys: Option[Keys], conf: Configuration)(
+      use: Iterator[IndexEntry] => A): Option[A] =
     try {
       var madeIn = Option.empty[String]
       val support = new GroupReadSupport {
@@ -100,10 +101,11 @@ object TensorIndex {
           super.init(context)
         }
       }
-      val entries = open(path, support, keys.fold(FilterCompat.NOOP)(IndexFilter.of), conf)
-      // The reader looks at the footer when it is first asked for an entry.
-      entries.hasNext
-      if (madeIn.contains(commitId)) Some(entries) else { entries.close(); None }
+      Using.resource(open(path, support, keys.fold(FilterCompat.NOOP)(IndexFilter.of), conf)) { entries =>
+        // The reader looks at the footer when it is first asked for an entry.
+        entries.hasNext
+        Option.when(madeIn.contains(commitId))(use(entries))
+      }
     } catch {
       case _: FileNotFoundException => None
       case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(

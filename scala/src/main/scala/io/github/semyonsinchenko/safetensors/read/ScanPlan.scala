@@ -1,11 +1,10 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
-import io.github.semyonsinchenko.safetensors.format.RepeatedNames
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located, Parallel}
+import io.github.semyonsinchenko.safetensors.format.{RepeatedNames, TensorInfo}
 
 /**
  * What a task does with each of its files. Goes to the executors.
@@ -47,15 +46,18 @@ private[read] final case class ScanPlan(
 
   /** By the indexes of their directories, where there are any that can tell. */
   private def located(files: Vector[DataFile]): Vector[FilePart] = {
-    val directories = files.groupBy(file => new Path(file.path).getParent)
-    val found = directories.flatMap { case (directory, here) =>
-      val byName = here.iterator.map(file => file.name -> file).toMap
-      source.listing.indexes.get(directory).flatMap(_.find(
-          ofTensors.keys,
-          (name, tensor) => byName.get(name).exists(ofTensors.hold(_, tensor)),
-          source.conf)).map(tensors => byName.map { case (name, file) => file.path -> tensors.get(name) })
-    }.foldLeft(Map.empty[String, Option[Located]])(_ ++ _)
+    val wanted = files.iterator.map(_.path).toSet
+    val found  = Parallel.map(source.listing.indexed)(locatedBy(_, wanted)).flatten.toMap
     files.flatMap(file => found.getOrElse(file.path, Some(Located.Somewhere)).map(FilePart(file, _)))
+  }
+
+  private def locatedBy(indexed: IndexedFiles, wanted: Set[String]): Map[String, Option[Located]] = {
+    val byName = indexed.files.iterator.filter(file => wanted(file.path)).map(file => file.name -> file).toMap
+    def accepts(name: String, tensor: TensorInfo) = byName.get(name).exists(ofTensors.hold(_, tensor))
+    val tensors =
+      if (byName.isEmpty) None else indexed.index.find(ofTensors.keys, accepts, source.conf)
+    tensors.fold(Map.empty[String, Option[Located]])(at =>
+      byName.map { case (name, file) => file.path -> at.get(name) })
   }
 
   private def limited(files: Vector[DataFile]): Vector[DataFile] = limit match {

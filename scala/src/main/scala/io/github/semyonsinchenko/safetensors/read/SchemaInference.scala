@@ -25,12 +25,13 @@ private[safetensors] object SchemaInference {
    */
   def of(listing: Listing, options: ReadOptions, conf: Configuration): StructType = {
     val own = options.layout.schema.getOrElse(
-      if (options.mergeSchema) merged(listing.files, options.repeatedNames, conf)
+      if (options.mergeSchema) merged(listing, options.repeatedNames, conf)
       else if (options.inferSchema) ofFirst(listing, options.repeatedNames, conf)
       else throw new InvalidRequestException(
         "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
           "take it from the header of the first file. The option `layout=long` needs none: a row is a tensor then."))
-    own.find(column => listing.partitions.exists(_.name.equalsIgnoreCase(column.name))).foreach(column =>
+    own.find(column =>
+      listing.partitions.exists(other => SQLConf.get.resolver(other.name, column.name))).foreach(column =>
       throw new InvalidRequestException(
         s"`${column.name}` is a column of the files, and directories are named `${column.name}=...`. Set `recursiveFileLookup` to read " +
           "them without partition columns."))
@@ -38,24 +39,44 @@ private[safetensors] object SchemaInference {
     StructType(own.fields ++ listing.partitions.fields)
   }
 
-  private def ofFirst(listing: Listing, repeated: RepeatedNames, conf: Configuration): StructType = {
-    def ofEmpty = listing.manifests.find(manifest =>
-      manifest.mode == Manifest.BatchMode && manifest.schema.nonEmpty).map(_.schema.map(_.name)).getOrElse(
-      throw new InvalidRequestException(
-        "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`."))
-    val found = refusing(listing.files.headOption.fold(ofEmpty)(names(_, repeated, conf)))
-    if (found.size > MaxColumns) tooMany(s"${listing.files.head.path} has ${found.size}")
-    schema(found.map(_ -> false))
+  private def ofFirst(listing: Listing, repeated: RepeatedNames, conf: Configuration): StructType =
+    if (listing.files.isEmpty) ofNoRows(listing)
+    else refusing {
+      val first = firstOf(listing, conf)
+      val found = names(first, repeated, conf)
+      if (found.size > MaxColumns) tooMany(first.path)
+      schema(found.map(_ -> false))
+    }
+
+  private def ofNoRows(listing: Listing): StructType = {
+    val batches =
+      listing.manifests.find(manifest => manifest.mode == Manifest.BatchMode && manifest.schema.nonEmpty)
+    schema(batches.map(_.schema.map(_.name -> false)).getOrElse(throw new InvalidRequestException(
+        "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`.")))
+  }
+
+  /** The first file by the index of its directory, else by the listing. */
+  private def firstOf(listing: Listing, conf: Configuration): DataFile = {
+    val first = listing.files.head
+    val byIndex = for {
+      indexed <- listing.indexed.find(_.files.headOption.contains(first))
+      name    <- indexed.index.firstFile(conf)
+      file    <- indexed.files.find(_.name == name)
+    } yield file
+    byIndex.getOrElse(first)
   }
 
   /** A column for each tensor of any file, in the order in which they come first. */
-  private def merged(files: Vector[DataFile], repeated: RepeatedNames, conf: Configuration): StructType = {
-    val counts = mutable.LinkedHashMap.empty[String, Long]
-    refusing(namesOf(files, repeated, conf)).foreach { case (name, times) =>
-      counts(name) = counts.getOrElse(name, 0L) + times
+  private def merged(listing: Listing, repeated: RepeatedNames, conf: Configuration): StructType =
+    if (listing.files.isEmpty) ofNoRows(listing)
+    else {
+      val counts = mutable.LinkedHashMap.empty[String, Long]
+      refusing(namesOf(listing.files, repeated, conf)).foreach { case (name, times) =>
+        counts(name) = counts.getOrElse(name, 0L) + times
+      }
+      if (counts.size > MaxColumns) tooMany("All files together")
+      schema(counts.toSeq.map { case (name, times) => name -> (times < listing.files.size) })
     }
-    schema(counts.toSeq.map { case (name, times) => name -> (times < files.size) })
-  }
 
   /** The names, each with the number of files that have it; a name may come several times. */
   private def namesOf(
@@ -63,18 +84,28 @@ private[safetensors] object SchemaInference {
       repeated: RepeatedNames,
       conf: Configuration): Seq[(String, Long)] =
     if (files.size <= SQLConf.get.parallelPartitionDiscoveryThreshold)
-      Parallel.map(files)(names(_, repeated, conf)).flatten.map(_ -> 1L)
+      Parallel.map(files)(file => counted(Seq(file), repeated, conf)).flatten
     else {
       val context = SparkSession.active.sparkContext
       val shared  = context.broadcast(new SerializableConfiguration(conf))
-      val tasks   = math.min(files.size, SQLConf.get.parallelPartitionDiscoveryParallelism)
-      context.parallelize(files, tasks).mapPartitions { some =>
-        val counts = mutable.LinkedHashMap.empty[String, Long]
-        some.foreach(names(_, repeated, shared.value.value).foreach(name =>
-            counts(name) = counts.getOrElse(name, 0L) + 1))
-        counts.iterator
-      }.collect().toSeq
+      context.parallelize(files, tasks(files.size, context.defaultParallelism)).mapPartitions(some =>
+        counted(some.toSeq, repeated, shared.value.value).iterator).collect().toSeq
     }
+
+  // Enough for tasks of unequal length; each costs more than the headers of some small files.
+  private def tasks(files: Int, cores: Int): Int =
+    Seq(files, cores * 8, SQLConf.get.parallelPartitionDiscoveryParallelism).min
+
+  /** One more than columns may be is enough to tell that there are too many. */
+  private def counted(
+      files: Seq[DataFile],
+      repeated: RepeatedNames,
+      conf: Configuration): Seq[(String, Long)] = {
+    val counts = mutable.LinkedHashMap.empty[String, Long]
+    files.iterator.takeWhile(_ => counts.size <= MaxColumns).foreach(file =>
+      names(file, repeated, conf).foreach(name => counts(name) = counts.getOrElse(name, 0L) + 1))
+    counts.iterator.take(MaxColumns + 1).toSeq
+  }
 
   private def names(file: DataFile, repeated: RepeatedNames, conf: Configuration): Seq[String] =
     Using.resource(Sources.open(file, conf))(Sources.header(_, repeated)).tensors.map(_.name)
@@ -83,15 +114,14 @@ private[safetensors] object SchemaInference {
     try reading
     catch {
       case e: UnreadableFileException =>
-        throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage}.", Some(e))
+        throw new InvalidRequestException(s"No schema can be inferred: ${e.getMessage.stripSuffix(".")}.",
+          Some(e))
     }
 
-  private def schema(columns: Seq[(String, Boolean)]): StructType = {
-    if (columns.size > MaxColumns) tooMany(s"The files have ${columns.size}")
+  private def schema(columns: Seq[(String, Boolean)]): StructType =
     StructType(columns.map { case (name, nullable) => StructField(name, TensorStruct.dataType, nullable) })
-  }
 
-  private def tooMany(has: String) = throw new InvalidRequestException(
-    s"$has tensors; more than $MaxColumns columns are not inferred. Read them as rows with the option `layout=long`, or give a " +
-      "schema with the tensors that you need.")
+  private def tooMany(where: String) = throw new InvalidRequestException(
+    s"$where has more than $MaxColumns tensors, and no more columns are inferred. Read them as rows with the option `layout=long`, " +
+      "or give a schema with the tensors that you need.")
 }

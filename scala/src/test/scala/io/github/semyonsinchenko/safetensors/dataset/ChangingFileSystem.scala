@@ -1,0 +1,39 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.net.URI
+
+import org.apache.hadoop.fs._
+
+/** What happens on every [[ChangingFileSystem]] of this JVM. */
+object Changes {
+  private var change: Path => Unit = _ => ()
+
+  /** Lets `change` happen before each file is opened while `body` runs. */
+  def beforeOpening[A](change: Path => Unit)(body: => A): A = {
+    synchronized { this.change = change }
+    try body
+    finally synchronized { this.change = _ => () }
+  }
+
+  private[dataset] def opening(path: Path): Unit = synchronized(change(path))
+}
+
+/** The local file system under the scheme `changing`, but for [[Changes]]. */
+final class ChangingFileSystem extends FilterFileSystem(new ChangingFileSystem.Local) {
+
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = {
+    Changes.opening(path)
+    super.open(path, bufferSize)
+  }
+}
+
+object ChangingFileSystem {
+
+  /** To be set where Hadoop is to know the scheme. */
+  val setting: (String, String) = "fs.changing.impl" -> classOf[ChangingFileSystem].getName
+
+  private final class Local extends RawLocalFileSystem {
+    override def getUri: URI       = URI.create("changing:///")
+    override def getScheme: String = "changing"
+  }
+}
