@@ -2,7 +2,8 @@
 
 Run as `python cluster_job.py DIRECTORY`; prints a JSON object: the shards, the executor that ran each partition of the
 write, the values as Spark reads and decodes them, the shards and the tensors of a key-value dataset beside it, the
-error of an append to that, and the values of a dataset that SQL creates and reads by path.
+error of an append to that, the values of a dataset that SQL creates and reads by path, and the columns that many files
+have together, with the executors that looked.
 """
 
 import json
@@ -11,7 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
+from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array
@@ -63,6 +66,20 @@ def by_path(spark: SparkSession, path: Path) -> list[list[float]]:
     return [row["values"] for row in found.collect()]
 
 
+def merged(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Columns of more files than the driver looks at itself; and the error when one of them is broken."""
+    folder.mkdir()
+    for number in range(40):
+        tensors = {"x": np.zeros(1, np.uint8), f"own {number}": np.zeros(2, np.float32)}
+        save_file(tensors, folder / f"{number:02d}.safetensors")
+    spark.sparkContext.setJobGroup("merge", "the headers")
+    reader = spark.read.format("safetensors").option("mergeSchema", "true")
+    nullable = {field.name: field.nullable for field in reader.load(str(folder)).schema}
+    group = executors(spark, "merge")
+    (folder / "31.safetensors").write_bytes(b"broken")
+    return {"nullable": nullable, "executors": group, "error": error_of(lambda: reader.load(str(folder)))}
+
+
 def run(spark: SparkSession, path: Path) -> dict[str, Any]:
     spark.sparkContext.setJobGroup("write", "the write")
     arrays = spark.range(0, 40, 1, 4).selectExpr("array(cast(id as float), 0.5F) as x")
@@ -81,6 +98,7 @@ def run(spark: SparkSession, path: Path) -> dict[str, Any]:
         "executors": executors(spark, "write"),
         "by_path": by_path(spark, path.with_name("by_path")),
         "tensors": {row["tensor_key"]: row["values"] for row in tensors(spark, keyed).collect()},
+        "merged": merged(spark, path.with_name("many")),
         "values": [row["values"] for row in decoded.collect()],
     }
 

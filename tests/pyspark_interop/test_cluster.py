@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -31,7 +32,17 @@ def test_executors_in_processes_of_their_own_write_read_and_decode(path: Path) -
     assert [np.array(values).reshape(10, 2).tolist() for values in answer["values"]] == expected
     assert answer["tensors"] == {str(key): [key, 7] for key in range(40)}
     assert answer["by_path"] == [[float(row) for row in range(begin, begin + 5)] for begin in (0, 5, 10, 15)]
+    assert_merged(answer["merged"])
     assert_keyed(path.with_name("keyed"), [path.parent / shard for shard in answer["keyed"]], answer["error"])
+
+
+def assert_merged(answer: dict[str, Any]) -> None:
+    """Holds that both executors looked at headers, and that a broken file is named in one line."""
+    nullable = {"x": False} | {f"own {number}": True for number in range(40)}
+    assert answer["nullable"] == nullable
+    assert len(set(answer["executors"].values())) == 2
+    assert_says(answer["error"], "No schema can be inferred", "31.safetensors", "HeaderTooSmall")
+    assert "\n" not in answer["error"]
 
 
 def assert_keyed(directory: Path, shards: list[Path], error: str) -> None:
