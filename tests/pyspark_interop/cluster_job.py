@@ -70,7 +70,10 @@ def merged(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Columns of more files than the driver looks at itself; and the error when one of them is broken."""
     folder.mkdir()
     for number in range(40):
-        tensors = {"x": np.zeros(1, np.uint8), f"own {number}": np.zeros(2, np.float32)}
+        tensors: dict[str, np.ndarray[Any, Any]] = {
+            "x": np.zeros(1, np.uint8),
+            f"own {number}": np.zeros(2, np.float32),
+        }
         save_file(tensors, folder / f"{number:02d}.safetensors")
     spark.sparkContext.setJobGroup("merge", "the headers")
     reader = spark.read.format("safetensors").option("mergeSchema", "true")

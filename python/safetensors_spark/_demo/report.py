@@ -36,6 +36,8 @@ class Part:
     checks: list[Check]
     files: list[tuple[str, str]]
     """What lies where."""
+    truth: str = "scikit-learn"
+    """What the checks compare with."""
 
     @property
     def holds(self) -> bool:
@@ -86,6 +88,6 @@ def show(parts: list[Part], clock: Clock, log: Path) -> bool:
 def _show_part(part: Part) -> None:
     print(f"\n{part.title}\n")
     checks = [(c.reader, c.what, f"{c.values:,}", c.difference or "all equal") for c in part.checks]
-    compared = Table("Compared with scikit-learn", ("reader", "values", "count", "result"), checks)
-    for table in [*part.tables, compared]:
+    compared = Table(f"Compared with {part.truth}", ("reader", "values", "count", "result"), checks)
+    for table in [*part.tables, *([compared] if checks else [])]:
         show_table(table)
