@@ -50,6 +50,7 @@ def test_create_as_select_and_select(spark: SparkSession, path: Path, table: str
     create(spark, table, 1.5, 2.5, 3.5)
     assert shards(path) == [[1.5, 2.5], [3.5]]
     assert rows(spark.table(table)) == rows(spark.sql(f"SELECT x FROM {table}")) == shards(path)
+    assert rows(spark.table(name(path, "rows"))) == [[1.5], [2.5], [3.5]]
     long = spark.sql(f"SELECT tensor_key, safetensors.st_to_array(tensor) AS v FROM {name(path, 'long')}").collect()
     assert [(row["tensor_key"], row["v"]) for row in long] == [("x", [1.5, 2.5]), ("x", [3.5])]
 
@@ -169,6 +170,8 @@ def test_layout_is_a_part_of_the_name_and_no_option(spark: SparkSession, path: P
     ):
         assert_says(error_of(df.collect), "`layout`", name(path, "long"))
     assert spark.sql(f"SELECT * FROM {table} WITH (layout = 'wide')").columns == ["x"]
+    error = error_of(spark.sql(f"SELECT * FROM {table} WITH (mergeSchema = true)").collect)
+    assert_says(error, "`mergeSchema`", "`spark.sql.catalog.safetensors.mergeSchema`")
     error = error_of(spark.sql(f"SELECT * FROM {table} WITH (layuot = 'wide')").collect)
     assert_says(error, "`layuot`", "`layout`")
 
@@ -216,7 +219,7 @@ def test_path_without_data_is_no_table(spark: SparkSession, path: Path, table: s
     assert spark.catalog.tableExists(table)
 
 
-@pytest.mark.short
+# Spark 4.0 asks what it replaces for its columns.
 def test_damaged_dataset_exists_and_can_be_replaced(spark: SparkSession, path: Path, table: str) -> None:
     create(spark, table, 1.5)
     (path / MANIFEST).write_text("{")
@@ -227,7 +230,8 @@ def test_damaged_dataset_exists_and_can_be_replaced(spark: SparkSession, path: P
 
 
 def test_name_in_an_unknown_namespace_says_what_the_namespaces_are(spark: SparkSession) -> None:
-    assert_says(error_of(lambda: spark.table("safetensors.data.points")), "`data`", "wide or long", "backquotes")
+    error = error_of(lambda: spark.table("safetensors.data.points"))
+    assert_says(error, "`data`", "wide or long or rows", "backquotes")
     assert not spark.catalog.tableExists("safetensors.data.points")
     assert [row[0] for row in spark.sql("SHOW NAMESPACES IN safetensors").collect()] == ["wide", "long", "rows"]
     assert spark.sql("SHOW TABLES IN safetensors").collect() == []

@@ -43,14 +43,26 @@ private[safetensors] final class PathTable private (
   private def lastOptions: Map[String, String] = manifest.fold(Map.empty[String, String])(_.options)
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
-    val layout = ReadOptions.RowLayout
-    if (callOptions.containsKey(layout.name) && layout.get(callOptions) != layout.get(options)) {
-      val asked = callOptions.get(layout.name)
-      throw new InvalidRequestException(
-        s"The option `layout` comes too late here, as Spark has asked for the columns already. Let the name say it, as in " +
-          s"safetensors.$asked.`${options.get("path")}`.")
-    }
+    PathTable.ofColumns.foreach(checkUnchanged(_, callOptions))
     super.newScanBuilder(callOptions)
+  }
+
+  /** Spark has asked for the columns before it hands over a query's options. */
+  private def checkUnchanged(option: OptionSpec[_], callOptions: CaseInsensitiveStringMap): Unit = {
+    def text(from: CaseInsensitiveStringMap) = Option(from.get(option.name))
+    val own                                  = text(options).orElse(option.default)
+    if (text(callOptions).exists(asked => !own.exists(_.equalsIgnoreCase(asked))))
+      throw new InvalidRequestException(
+        s"The option `${option.name}` comes too late here, as the table has its columns already. ${instead(
+            option, callOptions)}")
+  }
+
+  private def instead(option: OptionSpec[_], callOptions: CaseInsensitiveStringMap): String = option match {
+    case ReadOptions.RowLayout =>
+      val layout = ReadOptions.RowLayout.get(callOptions).get
+      s"Let the name say it: safetensors.${layout.name}.`${options.get("path")}`."
+    case other =>
+      s"Set `spark.sql.catalog.safetensors.${other.name}`, or read by `spark.read.format(\"safetensors\")`."
   }
 
   /** A write that says neither `batch_size` nor `name_col` goes on as the last one did. */
@@ -70,6 +82,15 @@ private[safetensors] final class PathTable private (
 }
 
 private[safetensors] object PathTable {
+
+  /** The options that columns depend on. */
+  private val ofColumns = Seq(
+    ReadOptions.RowLayout,
+    ReadOptions.MergeSchema,
+    ReadOptions.PathGlobFilter,
+    ReadOptions.RecursiveFileLookup,
+    ReadOptions.BasePath)
+
   private val modes = Seq(WriteOptions.BatchSize.name, WriteOptions.NameColumn.name)
 
   /** Spark compares what is written with no columns: arrays are written, and tensors read. */
