@@ -36,7 +36,7 @@ def round_trip(spark):
     by_catalog(spark)
 
 def by_catalog(spark):
-    table = f"safetensors.`{os.path.abspath('dataset')}`"
+    table = f"safetensors.wide.`{os.path.abspath('dataset')}`"
     print(spark.sql(f"SELECT safetensors.st_to_array(v) FROM {table}").first()[0])
 
 def driver_has(spark, resource):

@@ -125,7 +125,8 @@ private[safetensors] object PathTable {
     catch { case _: FileNotFoundException => false }
 
   private def defaults(manifest: Option[Manifest]): CaseInsensitiveStringMap = {
-    val layout = if (manifest.exists(_.mode == Manifest.KeyValueMode)) Layout.Long else Layout.Wide
+    val layout = manifest.map(_.mode).fold[Layout](Layout.Wide)(mode =>
+      if (mode == Manifest.BatchMode) Layout.Rows else Layout.Long)
     new CaseInsensitiveStringMap(
       Map(ReadOptions.InferSchema.name -> "true", ReadOptions.RowLayout.name -> layout.name).asJava)
   }

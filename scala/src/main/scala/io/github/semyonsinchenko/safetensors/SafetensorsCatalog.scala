@@ -21,10 +21,11 @@ import io.github.semyonsinchenko.safetensors.write.Existing
  * with `spark.sql.catalog.safetensors=io.github.semyonsinchenko.safetensors.SafetensorsCatalog`.
  *
  * A name is the path of anything that `spark.read.format("safetensors").load` takes. It has no schema, so that one is inferred.
- * Of a dataset written by key a row is a tensor, as each of its files has other tensors; of anything else a row is a file. A
- * namespace says otherwise: ``safetensors.long.`/models/bert.safetensors` ``. That is no option, because Spark asks a catalog
- * for a table's columns before it tells the options of the query. What counts for all tables stands behind the catalog's own
- * setting, as in `spark.sql.catalog.safetensors.layout=long`.
+ * Of a dataset in batches a row is a sample, so that what was written comes back; of one by key a row is a tensor, as each of
+ * its files has other tensors; of anything else a row is a file. A namespace says otherwise:
+ * ``safetensors.long.`/models/bert.safetensors` ``. That is no option, because Spark asks a catalog for a table's columns before
+ * it tells the options of the query. What counts for all tables stands behind the catalog's own setting, as in
+ * `spark.sql.catalog.safetensors.layout=long`.
  *
  * `CREATE TABLE ... AS SELECT` and `REPLACE TABLE ... AS SELECT` write a dataset, in one commit. Nothing here deletes one.
  */
