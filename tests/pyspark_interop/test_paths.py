@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,13 @@ def test_a_path_that_leads_to_nothing_is_an_error(
     assert_says(error_of(lambda: found(spark, f"{tree}/{path}", **options)), *words)
 
 
+def test_a_pattern_beside_a_colon_which_hadoop_cannot_match_says_what_does(spark: SparkSession, tmp_path: Path) -> None:
+    one(tmp_path / "a:b.safetensors")
+    message = error_of(lambda: found(spark, tmp_path / "*.safetensors"))
+    assert_says(message, "cannot be matched with file names", "a:b.safetensors", "`pathGlobFilter`")
+    assert found(spark, tmp_path, pathGlobFilter="a:*.safetensors") == ["a:b.safetensors"]
+
+
 def test_a_directory_without_data_says_where_to_look(spark: SparkSession, tmp_path: Path) -> None:
     one(tmp_path / "unet" / "model.safetensors")
     message = error_of(lambda: found(spark, tmp_path))
@@ -264,6 +272,14 @@ def test_a_shard_that_is_not_the_one_of_the_manifest_is_an_error(
     other_header(shard, change, to)
     table = spark.read.format("safetensors").option("layout", layout).schema(schema).load(str(path))
     assert_says(error_of(table.collect), shard.name, *words, f"{MANIFEST} says", "bring it back")
+
+
+def test_a_shard_of_fewer_samples_than_the_manifest_says_is_an_error(spark: SparkSession, path: Path) -> None:
+    shard = write(frame(spark, "x array<float>", ([1.0, 2.0],), ([3.0, 4.0],)), path, batch_size=2).shard
+    manifest = path / MANIFEST
+    manifest.write_text(re.sub(r'"samples_count" : 2', '"samples_count" : 3', manifest.read_text()))
+    message = error_of(lambda: read(spark, path).collect())
+    assert_says(message, shard.name, "the shape of tensor `x` is [2, 2]", f"{MANIFEST} says 3 samples")
 
 
 def test_a_header_of_another_length_than_the_manifest_says_is_an_error(spark: SparkSession, path: Path) -> None:

@@ -120,7 +120,8 @@ private final class Lister(rules: ListingRules, conf: Configuration) {
     catch {
       // Hadoop cannot put a name with a colon behind a directory; and says nothing better of a wrong pattern.
       case e @ (_: IllegalArgumentException | _: IOException) if isPatterns(e) =>
-        throw new InvalidRequestException(s"$path cannot be matched with file names: ${e.getMessage}.",
+        throw new InvalidRequestException(
+          s"$path cannot be matched with file names: ${e.getMessage}. Name the directory, and set `pathGlobFilter`.",
           Some(e))
     }
 

@@ -28,8 +28,8 @@ private[safetensors] object ReadOptions {
   val InferSchema: OptionSpec[Boolean] = OptionSpec(
     "inferSchema",
     Some("false"),
-    "With the layouts `wide` and `rows`, take the schema from the header of the first file. Without it, give a schema with " +
-      "`.schema(...)`."
+    "With the layouts `wide` and `rows`, take the schema from the header of the first file: the first that the index of a dataset " +
+      "names, else the first of the listing. Without it, give a schema with `.schema(...)`."
   )(OptionSpec.flag)
 
   val MergeSchema: OptionSpec[Boolean] = OptionSpec(
