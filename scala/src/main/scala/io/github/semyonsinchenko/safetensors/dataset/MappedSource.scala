@@ -4,7 +4,7 @@ import java.io.{File, RandomAccessFile}
 import java.nio.MappedByteBuffer
 import java.nio.channels.FileChannel
 
-import io.github.semyonsinchenko.safetensors.format.ByteRange
+import io.github.semyonsinchenko.safetensors.format.ByteCopy
 
 /**
  * A local file, mapped into memory: bytes go from the page cache to the caller's array in one copy.
@@ -25,13 +25,9 @@ private[dataset] final class MappedSource(path: File, val file: PlannedFile) ext
     checked(copy(position, target, offset, count))
   }
 
-  override def readAll(ranges: IndexedSeq[ByteRange]): IndexedSeq[Array[Byte]] = {
-    ranges.foreach(range => checkBounds(range.position, range.count))
-    checked(ranges.map { range =>
-      val bytes = new Array[Byte](range.count)
-      copy(range.position, bytes, 0, range.count)
-      bytes
-    })
+  override def readAll(copies: IndexedSeq[ByteCopy]): Unit = {
+    copies.foreach(one => checkBounds(one.range.position, one.range.count))
+    checked(copies.foreach(one => copy(one.range.position, one.target, one.offset, one.range.count)))
   }
 
   /**

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileRange, FSDataInputStream}
 import org.apache.hadoop.util.functional.FutureIO
 
-import io.github.semyonsinchenko.safetensors.format.{ByteRange, Header}
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, Header}
 
 /**
  * A file of any Hadoop file system, read by position: only the ranges that are asked for are fetched, and those that lie
@@ -33,26 +33,27 @@ private[dataset] final class StreamSource(in: FSDataInputStream, val file: Plann
     }
   }
 
-  /** Takes no more memory than the arrays that it returns and [[WaveBytes]]. */
-  override def readAll(ranges: IndexedSeq[ByteRange]): IndexedSeq[Array[Byte]] = {
-    ranges.foreach(range => checkBounds(range.position, range.count))
-    val arrays       = new Array[Array[Byte]](ranges.length)
-    val (here, away) = ranges.indices.partition(at => isHere(ranges(at)))
-    here.foreach(at => arrays(at) = bytes(ranges(at).position, ranges(at).count))
-    for {
-      wave       <- ByteRuns.waves(ByteRuns.of(away.map(ranges), RunBytes), WaveBytes)
-      (run, got) <- wave.zip(fetch(wave))
-      member     <- run.members
-    } arrays(away(member)) = part(got, run, ranges(away(member)))
-    arrays.toIndexedSeq
+  /** Takes no more memory than [[WaveBytes]]. */
+  override def readAll(copies: IndexedSeq[ByteCopy]): Unit = {
+    copies.foreach(copy => checkBounds(copy.range.position, copy.range.count))
+    val (here, away) = copies.partition(isHere)
+    here.foreach(readOne)
+    ByteRuns.waves(ByteRuns.of(away.map(_.range), RunBytes), WaveBytes).foreach {
+      case Vector(run) if run.members.size == 1 => readOne(away(run.members.head))
+      case wave =>
+        for ((run, got) <- wave.zip(fetch(wave)); member <- run.members) handOut(got, run, away(member))
+    }
   }
 
-  private def isHere(range: ByteRange) = range.count == 0 || range.position + range.count <= head.length
+  private def isHere(copy: ByteCopy) =
+    copy.range.count == 0 || copy.range.position + copy.range.count <= head.length
 
-  private def part(got: Array[Byte], run: ByteRun, range: ByteRange): Array[Byte] = {
-    val from = (range.position - run.position).toInt
-    if (range.count == got.length) got else java.util.Arrays.copyOfRange(got, from, from + range.count)
-  }
+  private def readOne(copy: ByteCopy): Unit =
+    read(copy.range.position, copy.target, copy.offset, copy.range.count)
+
+  private def handOut(got: Array[Byte], run: ByteRun, copy: ByteCopy): Unit =
+    System.arraycopy(got, (copy.range.position - run.position).toInt, copy.target, copy.offset,
+      copy.range.count)
 
   private def fetch(wave: Vector[ByteRun]): Vector[Array[Byte]] = wave match {
     // A lone one gains nothing from a vectored read, which does not go on where a connection broke.

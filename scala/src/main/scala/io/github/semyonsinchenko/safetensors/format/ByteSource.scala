@@ -3,6 +3,9 @@ package io.github.semyonsinchenko.safetensors.format
 /** A part of a file: `count` bytes from `position` on. */
 final case class ByteRange(position: Long, count: Int)
 
+/** A part of a file, and where it belongs: in `target` from `offset` on. */
+final case class ByteCopy(range: ByteRange, target: Array[Byte], offset: Int)
+
 /** The bytes of one file, by position. Whoever opens it says where the file is; this layer opens none. */
 trait ByteSource extends AutoCloseable {
 
@@ -25,9 +28,9 @@ trait ByteSource extends AutoCloseable {
     target
   }
 
-  /** The bytes of each range, in the order of the ranges. Where files are far away, one call costs less than many reads. */
-  def readAll(ranges: IndexedSeq[ByteRange]): IndexedSeq[Array[Byte]] =
-    ranges.map(range => bytes(range.position, range.count))
+  /** Makes all the copies. Where files are far away, one call costs less than many reads. */
+  def readAll(copies: IndexedSeq[ByteCopy]): Unit =
+    copies.foreach(copy => read(copy.range.position, copy.target, copy.offset, copy.range.count))
 
   /**
    * How many bytes callers do well to ask for in one `readAll`, though they need them one after the other. None where a request

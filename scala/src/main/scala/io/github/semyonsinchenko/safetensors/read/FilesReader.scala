@@ -12,7 +12,7 @@ private[read] final class FilesReader(
     conf: Configuration)
     extends PartitionReader[InternalRow] {
 
-  private val metrics              = new TaskMetrics
+  private val state                = new TaskState(task.names, conf)
   private val remaining            = parts.iterator
   private var file: OpenFile       = _
   private var rows                 = Iterator.empty[InternalRow]
@@ -31,13 +31,13 @@ private[read] final class FilesReader(
 
   private def open(part: FilePart): Unit = {
     close()
-    file = new OpenFile(part, task.names, conf, metrics)
-    rows = new RowBatches(file, task.rows.of(file), metrics)
+    file = new OpenFile(part, state)
+    rows = new RowBatches(file, task.rows.of(file))
   }
 
   override def get(): InternalRow = current
 
-  override def currentMetricsValues(): Array[CustomTaskMetric] = metrics.values
+  override def currentMetricsValues(): Array[CustomTaskMetric] = state.metrics.values
 
   override def close(): Unit = if (file != null) {
     file.close()

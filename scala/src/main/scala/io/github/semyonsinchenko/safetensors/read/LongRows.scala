@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -13,7 +14,7 @@ import io.github.semyonsinchenko.safetensors.format.TensorInfo
  */
 private[read] final case class LongRows(columns: Vector[RowColumn], conditions: Conditions) extends FileRows {
 
-  override def of(file: OpenFile): Iterator[PlannedRow] = {
+  override def of(file: OpenFile): Iterator[InternalRow] = {
     val template = new RowTemplate(columns, file)
     file.tensors.iterator
       .filter(tensor => conditions.hold(Facts(file.file, _ => Some(tensor))))
@@ -23,11 +24,11 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
   private def cell(
       file: OpenFile,
       tensor: TensorInfo,
-      column: RowColumn.OfLayout): (Any, Option[MissingBytes]) =
+      column: RowColumn.OfLayout): Any =
     column match {
-      case RowColumn.Key => UTF8String.fromString(tensor.name) -> None
+      case RowColumn.Key => UTF8String.fromString(tensor.name)
       case RowColumn.Tensor(_, fields, _) =>
-        new TensorCell(file, tensor, tensor.shape).struct(file.start(tensor), tensor.size, fields)
+        new TensorCell(file, tensor, tensor.shape, fields).struct(file.start(tensor), tensor.size)
     }
 }
 

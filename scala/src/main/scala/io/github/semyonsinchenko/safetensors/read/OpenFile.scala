@@ -12,28 +12,34 @@ import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, Repeate
  */
 private[read] final case class FilePart(file: DataFile, located: Located = Located.Somewhere)
 
+/** What the files of a task share. */
+private[read] final class TaskState(val names: RepeatedNames, val conf: Configuration) {
+  val metrics = new TaskMetrics
+  val memory  = new RowMemory
+}
+
 /** A file of a task. It is opened, and its header read, when something is asked for that takes it. */
-private[read] final class OpenFile(
-    part: FilePart,
-    names: RepeatedNames,
-    conf: Configuration,
-    metrics: TaskMetrics)
-    extends AutoCloseable {
+private[read] final class OpenFile(part: FilePart, task: TaskState) extends AutoCloseable {
 
   private var opened: ByteSource = _
 
   def file: DataFile = part.file
 
+  def metrics: TaskMetrics = task.metrics
+
+  /** Where its rows are made. */
+  def memory: RowMemory = task.memory
+
   def source: ByteSource = {
     if (opened == null) {
-      opened = Sources.open(file, conf)
+      opened = Sources.open(file, task.conf)
       metrics.files += 1
     }
     opened
   }
 
   lazy val header: Header = {
-    val header = Sources.header(source, names)
+    val header = Sources.header(source, task.names)
     metrics.headerBytes += header.dataStart
     file.shard.foreach(ShardCheck(file, header, _))
     header

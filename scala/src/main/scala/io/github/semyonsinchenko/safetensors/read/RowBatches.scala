@@ -1,11 +1,12 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import scala.collection.mutable
-
 import org.apache.spark.sql.catalyst.InternalRow
 
-/** Reads the bytes that rows lack: of one row, or of as many as the file's source likes to be asked for together. */
-private[read] final class RowBatches(file: OpenFile, planned: Iterator[PlannedRow], metrics: TaskMetrics)
+/**
+ * The rows of a file, with the bytes that they lacked: of one row, or of as many as the file's source likes to be asked for
+ * together. A row is good until the next one is asked for.
+ */
+private[read] final class RowBatches(file: OpenFile, planned: Iterator[InternalRow])
     extends Iterator[InternalRow] {
 
   private var ready = Iterator.empty[InternalRow]
@@ -18,27 +19,14 @@ private[read] final class RowBatches(file: OpenFile, planned: Iterator[PlannedRo
   }
 
   private def batch(): Vector[InternalRow] = {
-    val rows  = Vector.newBuilder[PlannedRow]
-    var bytes = add(rows)
-    while (bytes > 0 && bytes < file.source.batchBytes && planned.hasNext) bytes += add(rows)
-    read(rows.result())
-  }
-
-  /** How many bytes the next row lacks. */
-  private def add(rows: mutable.Builder[PlannedRow, _]): Long = {
-    val row = planned.next()
-    rows += row
-    row.missing.iterator.map(_.range.count.toLong).sum
-  }
-
-  private def read(rows: Vector[PlannedRow]): Vector[InternalRow] = {
-    val missing = rows.flatMap(_.missing)
-    if (missing.nonEmpty) {
-      file.source.readAll(missing.map(_.range)).iterator.zip(missing).foreach { case (bytes, place) =>
-        place.fill(bytes)
-      }
-      metrics.tensorBytes += missing.iterator.map(_.range.count.toLong).sum
-    }
-    rows.map(_.row)
+    val memory = file.memory
+    memory.reset()
+    val rows = Vector.newBuilder[InternalRow]
+    rows += planned.next()
+    while (memory.lackingBytes > 0 && memory.lackingBytes < file.source.batchBytes && planned.hasNext)
+      rows += planned.next()
+    file.metrics.tensorBytes += memory.lackingBytes
+    memory.fill(file.source)
+    rows.result()
   }
 }

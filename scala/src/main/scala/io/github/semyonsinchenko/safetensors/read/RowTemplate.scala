@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
 /** Rows of a file: what does not differ between them is made once. */
@@ -11,16 +12,12 @@ private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile
     case _: RowColumn.OfLayout        => null
   }.toArray
 
-  private val own = columns.zipWithIndex.collect { case (column: RowColumn.OfLayout, i) => column -> i }
+  private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout])
 
-  /** @param cell a value of the layout's column, and the bytes that it lacks */
-  def row(cell: RowColumn.OfLayout => (Any, Option[MissingBytes])): PlannedRow = {
+  /** @param cell a value of the layout's column */
+  def row(cell: RowColumn.OfLayout => Any): InternalRow = {
     val values = fixed.clone()
-    val missing = own.flatMap { case (column, i) =>
-      val (value, lacks) = cell(column)
-      values(i) = value
-      lacks
-    }
-    PlannedRow(new GenericInternalRow(values), missing)
+    own.foreach(i => values(i) = cell(columns(i).asInstanceOf[RowColumn.OfLayout]))
+    new GenericInternalRow(values)
   }
 }

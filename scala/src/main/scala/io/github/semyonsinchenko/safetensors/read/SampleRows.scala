@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.catalyst.InternalRow
+
 import io.github.semyonsinchenko.safetensors.dataset.UnreadableFileException
 import io.github.semyonsinchenko.safetensors.format.TensorInfo
 
@@ -14,8 +16,11 @@ private[read] final case class SampleRows(
     conditions: Conditions)
     extends FileRows {
 
-  override def of(file: OpenFile): Iterator[PlannedRow] = {
-    val found = tensors.flatMap(column => file.tensor(column).map(column.name -> new Samples(file, _))).toMap
+  override def of(file: OpenFile): Iterator[InternalRow] = {
+    val needed = columns.collect { case column: RowColumn.Tensor => column.name -> column.fields }.toMap
+    val found = tensors.flatMap(column =>
+      file.tensor(column).map(tensor =>
+        column.name -> new Samples(file, tensor, needed.getOrElse(column.name, Vector.empty)))).toMap
     if (!conditions.hold(Facts(file.file, file.tensor))) Iterator.empty
     else {
       val template = new RowTemplate(columns, file)
@@ -23,7 +28,7 @@ private[read] final case class SampleRows(
       Iterator.iterate(0L)(_ + 1).takeWhile(_ < rows).map(row =>
         template.row {
           case column: RowColumn.Tensor =>
-            found.get(column.name).fold[(Any, Option[MissingBytes])]((null, None))(_.cell(row, column.fields))
+            found.get(column.name).map(_.struct(row)).orNull
           case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
         })
     }
@@ -41,8 +46,8 @@ private[read] final case class SampleRows(
   }
 }
 
-/** A tensor, by its first dimension. */
-private final class Samples(file: OpenFile, tensor: TensorInfo) {
+/** A tensor, by its first dimension; of each sample these fields are needed. */
+private final class Samples(file: OpenFile, tensor: TensorInfo, fields: Vector[TensorField]) {
 
   def name: String = tensor.name
 
@@ -51,13 +56,12 @@ private final class Samples(file: OpenFile, tensor: TensorInfo) {
 
   private val size  = if (count == 0) 0L else tensor.size / count
   private val start = file.start(tensor)
-  private val cells = new TensorCell(file, tensor, tensor.shape.drop(1))
+  private val cells = new TensorCell(file, tensor, tensor.shape.drop(1), fields)
 
   // Elements smaller than a byte share bytes, which a sample may begin or end within.
   if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are no whole bytes")
 
-  def cell(row: Long, fields: Vector[TensorField]): (Any, Option[MissingBytes]) =
-    cells.struct(start + row * size, size, fields)
+  def struct(row: Long): InternalRow = cells.struct(start + row * size, size)
 
   private def refuse(why: String) = throw new UnreadableFileException(
     s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(

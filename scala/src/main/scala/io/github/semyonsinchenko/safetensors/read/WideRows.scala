@@ -1,14 +1,18 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.catalyst.InternalRow
+
 /** One file as one row: a column for each tensor that the query needs. */
 private[read] final case class WideRows(columns: Vector[RowColumn], conditions: Conditions) extends FileRows {
 
-  override def of(file: OpenFile): Iterator[PlannedRow] =
-    if (!conditions.hold(Facts(file.file, file.tensor))) Iterator.empty
-    else Iterator.single(new RowTemplate(columns, file).row {
-      case column: RowColumn.Tensor =>
-        file.tensor(column).fold[(Any, Option[MissingBytes])]((null, None))(tensor =>
-          new TensorCell(file, tensor, tensor.shape).struct(file.start(tensor), tensor.size, column.fields))
-      case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
-    })
+  override def of(file: OpenFile): Iterator[InternalRow] =
+    Iterator(file).filter(_ => conditions.hold(Facts(file.file, file.tensor))).map(row)
+
+  private def row(file: OpenFile): InternalRow = new RowTemplate(columns, file).row {
+    case column: RowColumn.Tensor =>
+      file.tensor(column).map(tensor =>
+        new TensorCell(file, tensor, tensor.shape, column.fields).struct(file.start(tensor),
+          tensor.size)).orNull
+    case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
+  }
 }

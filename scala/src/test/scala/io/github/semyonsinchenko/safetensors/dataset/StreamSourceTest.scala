@@ -41,7 +41,7 @@ class StreamSourceTest extends AnyFunSuite {
       val all = ranges.map { case (position, count) => ByteRange(position, count) }.toIndexedSeq
       opened(file) { source =>
         asked = requests {
-          val arrays = source.readAll(all)
+          val arrays = Copies.of(source, all)
           assert(arrays.length == all.length)
           all.zip(arrays).foreach { case (range, bytes) => assert(bytes.sameElements(slice(range)), range) }
         }
@@ -98,7 +98,7 @@ class StreamSourceTest extends AnyFunSuite {
         }
         for ((scheme, name) <- Seq("counted" -> "a.safetensors", "checked" -> "b"))
           opened(file.resolveSibling(name), scheme) { source =>
-            ranges.zip(source.readAll(ranges)).foreach { case (range, bytes) =>
+            ranges.zip(Copies.of(source, ranges)).foreach { case (range, bytes) =>
               assert(bytes.sameElements(slice(range)), s"round $round, $scheme, $range of $ranges")
             }
           }
@@ -117,7 +117,7 @@ class StreamSourceTest extends AnyFunSuite {
       opened(checked, "checked") { source =>
         for (ranges <-
             Seq(Vector(ByteRange(990, 20)), Vector(ByteRange(990, 20), ByteRange(10L * Mega, 1)))) {
-          val error = intercept[UnreadableFileException](source.readAll(ranges)).getMessage
+          val error = intercept[UnreadableFileException](Copies.of(source, ranges)).getMessage
           assert(error.startsWith(s"checked://$checked could not be read:") && error.contains("hecksum"))
         }
       }
@@ -135,7 +135,7 @@ class StreamSourceTest extends AnyFunSuite {
         val size = Files.size(file).toInt
         assert(requests(opened(file) { source =>
           val start = Sources.header(source).dataStart
-          assert(source.readAll(Vector(ByteRange(start + 3, 2), ByteRange(start, 3))).map(_.toSeq) ==
+          assert(Copies.of(source, Vector(ByteRange(start + 3, 2), ByteRange(start, 3))).map(_.toSeq) ==
             Seq(Seq[Byte](4, 5), Seq[Byte](1, 2, 3)))
           assert(source.bytes(start + 1, 2).toSeq == Seq[Byte](2, 3))
         }) == Seq(0L -> size))
@@ -200,7 +200,7 @@ class StreamSourceTest extends AnyFunSuite {
             s"and has ${15 * Mega} now. Run the query again."
         val far = ByteRange(20L * Mega, 10)
         for (ranges <- Seq(Vector(far), Vector(ByteRange(Mega.toLong, 10), far)))
-          assert(errorOf(source.readAll(ranges)) == changed)
+          assert(errorOf(Copies.of(source, ranges)) == changed)
         assert(errorOf(source.bytes(15L * Mega - 1, 2)) == changed)
       }
     }
@@ -210,7 +210,8 @@ class StreamSourceTest extends AnyFunSuite {
     inFile(content) { file =>
       opened(file)(source =>
         for ((position, count) <- Seq((40L * Mega, 1), (-1L, 1), (Long.MaxValue, 10))) {
-          assert(requests(assert(errorOf(source.readAll(Vector(ByteRange(0, 1), ByteRange(position, count))))
+          assert(requests(assert(errorOf(Copies.of(source,
+              Vector(ByteRange(0, 1), ByteRange(position, count))))
               .startsWith(s"counted://$file has ${content.length} bytes, but bytes $position to "))) == Nil)
         })
     }

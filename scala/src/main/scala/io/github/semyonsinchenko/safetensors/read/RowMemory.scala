@@ -1,0 +1,61 @@
+package io.github.semyonsinchenko.safetensors.read
+
+import scala.collection.mutable
+
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteSource}
+
+/**
+ * Where the rows of a batch are made, and the bytes of tensors that they lack as yet. It is used again for the next batch: a new
+ * array for each row would be filled with zeros first.
+ */
+private[read] final class RowMemory {
+  import RowMemory._
+
+  private val chunks  = mutable.ArrayBuffer.empty[Array[Byte]]
+  private val missing = mutable.ArrayBuffer.empty[ByteCopy]
+  private var current = 0
+  private var used    = 0
+  private var batch   = 0L
+  private var lacking = 0L
+
+  /** Begins a batch: what was reserved before is used again. */
+  def reset(): Unit = {
+    // Not for ever as much as the largest row took.
+    if (chunks.iterator.map(_.length.toLong).sum > 2 * batch + ChunkBytes) chunks.clear()
+    current = 0
+    used = 0
+    batch = 0
+  }
+
+  /** An array, and the place in it from which on `size` bytes are free; they hold anything. */
+  def reserve(size: Int): (Array[Byte], Int) = {
+    while (current < chunks.length && chunks(current).length - used < size) {
+      current += 1
+      used = 0
+    }
+    if (current == chunks.length) chunks += new Array[Byte](math.max(size, ChunkBytes))
+    val place = used
+    used += size
+    batch += size
+    (chunks(current), place)
+  }
+
+  /** Notes bytes that a row lacks. */
+  def lacks(copy: ByteCopy): Unit = {
+    missing += copy
+    lacking += copy.range.count
+  }
+
+  def lackingBytes: Long = lacking
+
+  /** Reads what the rows lack, all together. */
+  def fill(source: => ByteSource): Unit = if (missing.nonEmpty) {
+    source.readAll(missing.toVector)
+    missing.clear()
+    lacking = 0
+  }
+}
+
+private object RowMemory {
+  private val ChunkBytes = 256 << 10
+}
