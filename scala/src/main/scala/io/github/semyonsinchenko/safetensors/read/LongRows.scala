@@ -18,17 +18,18 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
     val template = new RowTemplate(columns, file)
     file.tensors.iterator
       .filter(tensor => conditions.hold(Facts(file.file, _ => Some(tensor))))
-      .map(tensor => template.row(cell(file, tensor, _)))
+      .map(tensor => template.row(i => cell(file, tensor, columns(i))))
   }
 
   private def cell(
       file: OpenFile,
       tensor: TensorInfo,
-      column: RowColumn.OfLayout): Any =
+      column: RowColumn): Any =
     column match {
       case RowColumn.Key => UTF8String.fromString(tensor.name)
       case RowColumn.Tensor(_, fields, _) =>
         new TensorCell(file, tensor, tensor.shape, fields).struct(file.start(tensor), tensor.size)
+      case other => throw new IllegalStateException(s"the layout has no column $other")
     }
 }
 

@@ -12,7 +12,7 @@ private[read] final class RowMemory {
   import RowMemory._
 
   private val chunks  = mutable.ArrayBuffer.empty[Array[Byte]]
-  private val missing = mutable.ArrayBuffer.empty[ByteCopy]
+  private val missing = Vector.newBuilder[ByteCopy]
   private var current = 0
   private var used    = 0
   private var batch   = 0L
@@ -49,10 +49,11 @@ private[read] final class RowMemory {
   def lackingBytes: Long = lacking
 
   /** Reads what the rows lack, all together. */
-  def fill(source: => ByteSource): Unit = if (missing.nonEmpty) {
-    source.readAll(missing.toVector)
+  def fill(source: => ByteSource): Unit = {
+    val copies = missing.result()
     missing.clear()
     lacking = 0
+    if (copies.nonEmpty) source.readAll(copies)
   }
 }
 

@@ -12,12 +12,12 @@ private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile
     case _: RowColumn.OfLayout        => null
   }.toArray
 
-  private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout])
+  private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout]).toArray
 
-  /** @param cell a value of the layout's column */
-  def row(cell: RowColumn.OfLayout => Any): InternalRow = {
+  /** @param cell a value of the layout's column of that number */
+  def row(cell: Int => Any): InternalRow = {
     val values = fixed.clone()
-    own.foreach(i => values(i) = cell(columns(i).asInstanceOf[RowColumn.OfLayout]))
+    own.foreach(i => values(i) = cell(i))
     new GenericInternalRow(values)
   }
 }

@@ -24,13 +24,20 @@ private[read] final case class SampleRows(
     if (!conditions.hold(Facts(file.file, file.tensor))) Iterator.empty
     else {
       val template = new RowTemplate(columns, file)
-      val rows     = count(file, tensors.flatMap(column => found.get(column.name)))
-      Iterator.iterate(0L)(_ + 1).takeWhile(_ < rows).map(row =>
-        template.row {
-          case column: RowColumn.Tensor =>
-            found.get(column.name).map(_.struct(row)).orNull
-          case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
-        })
+      val samples = columns.map {
+        case column: RowColumn.Tensor => found.get(column.name)
+        case _                        => None
+      }
+      val rows = count(file, tensors.flatMap(column => found.get(column.name)))
+      new Iterator[InternalRow] {
+        private var row               = 0L
+        override def hasNext: Boolean = row < rows
+        override def next(): InternalRow = {
+          val made = template.row(i => if (samples(i).isEmpty) null else samples(i).get.struct(row))
+          row += 1
+          made
+        }
+      }
     }
   }
 

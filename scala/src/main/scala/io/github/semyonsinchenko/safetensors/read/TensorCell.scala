@@ -21,12 +21,13 @@ private[read] final class TensorCell(
 
   private lazy val dims = UnsafeArrayData.fromPrimitiveArray(checkedDims.iterator.map(_.toInt).toArray)
   private val count     = fields.length
+  private val fixed     = UnsafeRow.calculateBitSetWidthInBytes(count) + 8 * count
   private val dtype     = TensorCell.dtypes(tensor.dtype)
 
   /** The struct of the `size` bytes from `start` of the file on, which are read later. */
   def struct(start: Long, size: Long): UnsafeRow = {
-    val fixed = UnsafeRow.calculateBitSetWidthInBytes(count) + 8 * count
-    val total = checked(fixed + fields.foldLeft(0L)((sum, field) => sum + padded(length(field, size))), size)
+    val fixed          = UnsafeRow.calculateBitSetWidthInBytes(count) + 8 * count
+    val total          = checked(size)
     val (array, place) = file.memory.reserve(total)
     val base           = Platform.BYTE_ARRAY_OFFSET.toLong + place
     Platform.setMemory(array, base, fixed.toLong, 0)
@@ -50,6 +51,15 @@ private[read] final class TensorCell(
     struct
   }
 
+  private def checked(size: Long): Int = {
+    var total = fixed.toLong
+    fields.foreach(field => total += padded(length(field, size)))
+    if (total > TensorStruct.MaxBytes) throw new UnreadableFileException(
+      s"${file.file.path}: tensor `${tensor.name}` has $size bytes, and a binary value holds at most ${TensorStruct.MaxBytes}. " +
+        "Select its `shape` and `dtype` only, or, if its first dimension counts samples, read it with the option `layout=rows`.")
+    total.toInt
+  }
+
   private def length(field: TensorField, size: Long): Long = field match {
     case TensorField.Data  => size
     case TensorField.Shape => dims.getSizeInBytes.toLong
@@ -57,13 +67,6 @@ private[read] final class TensorCell(
   }
 
   private def padded(count: Long): Long = (count + 7) / 8 * 8
-
-  private def checked(total: Long, size: Long): Int = {
-    if (total > TensorStruct.MaxBytes) throw new UnreadableFileException(
-      s"${file.file.path}: tensor `${tensor.name}` has $size bytes, and a binary value holds at most ${TensorStruct.MaxBytes}. " +
-        "Select its `shape` and `dtype` only, or, if its first dimension counts samples, read it with the option `layout=rows`.")
-    total.toInt
-  }
 
   private def checkedDims: IndexedSeq[Long] = {
     if (!shape.forall(dim => dim >= 0 && dim <= Int.MaxValue)) throw new UnreadableFileException(

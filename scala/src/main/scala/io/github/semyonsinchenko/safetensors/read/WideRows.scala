@@ -8,11 +8,11 @@ private[read] final case class WideRows(columns: Vector[RowColumn], conditions: 
   override def of(file: OpenFile): Iterator[InternalRow] =
     Iterator(file).filter(_ => conditions.hold(Facts(file.file, file.tensor))).map(row)
 
-  private def row(file: OpenFile): InternalRow = new RowTemplate(columns, file).row {
+  private def row(file: OpenFile): InternalRow = new RowTemplate(columns, file).row(columns(_) match {
     case column: RowColumn.Tensor =>
       file.tensor(column).map(tensor =>
         new TensorCell(file, tensor, tensor.shape, column.fields).struct(file.start(tensor),
           tensor.size)).orNull
-    case RowColumn.Key => throw new IllegalStateException("the layout has no keys")
-  }
+    case other => throw new IllegalStateException(s"the layout has no column $other")
+  })
 }
