@@ -1,5 +1,6 @@
 """What a query does not read: files, tensors, rows that its conditions, its columns, a count or a limit leave out."""
 
+import json
 import re
 from pathlib import Path
 
@@ -240,3 +241,18 @@ def test_metrics_tell_what_was_read(spark: SparkSession, models: Path) -> None:
     assert (shown["files opened"], shown["bytes of tensors read"]) == ("3", "5")
     assert shown["bytes of headers read"] == str(headers)
     assert shown["number of output rows"] == "3"
+
+
+def test_shapes_of_a_terabyte_cost_its_headers(spark: SparkSession, tmp_path: Path) -> None:
+    size = 256 << 30
+    for number in range(4):
+        header = json.dumps({"x": {"dtype": "U8", "shape": [size >> 20, 1 << 20], "data_offsets": [0, size]}}).encode()
+        with (tmp_path / f"{number}.safetensors").open("wb") as file:
+            file.write(len(header).to_bytes(8, "little") + header)
+            # It takes no room on the disk.
+            file.truncate(8 + len(header) + size)
+    df = long(spark, tmp_path).select("tensor.shape", "tensor_key")
+    assert df.collect() == [([size >> 20, 1 << 20], "x")] * 4
+    shown = metrics(df)
+    assert shown["bytes of tensors read"] == "0"
+    assert int(shown["bytes of headers read"]) < 1000

@@ -99,4 +99,18 @@ class RequestsTest extends AnyFunSuite with BeforeAndAfterAll {
         assert(requests == Seq(tensor(directory.resolve(s"$name.safetensors"), 0)._1 -> 5 * Size))
     }
   }
+
+  test(
+    "long: a key is looked up in the index: one file is opened, and of it the tensor's bytes are asked for alone") {
+    TempDir { parent =>
+      val directory = parent.resolve("dataset")
+      spark.range(0, 40, 1, 4).selectExpr("concat('k', id) k", "array(id, id) v").write.format("safetensors")
+        .option("name_col", "k").option("generate_index", "true").mode("append").save(directory.toString)
+      val df = spark.read.format("safetensors").option("layout", "long").load(s"counted://$directory")
+      val (rows, requests) = Requests.during(df.where("tensor_key = 'k23'").collect())
+      assert(rows.length == 1)
+      val files = requests.filter(_._1.endsWith(".safetensors")).values.toSeq
+      assert(files.map(_.opens) == Seq(1) && files.head.ranges.map(_._2) == Seq(16))
+    }
+  }
 }
