@@ -20,7 +20,7 @@ private[read] final class FilesReader(
   private var left                 = task.limit.fold(Long.MaxValue)(_.toLong)
 
   override def next(): Boolean = {
-    while (!rows.hasNext && remaining.hasNext) open(remaining.next())
+    while (left > 0 && !rows.hasNext && remaining.hasNext) open(remaining.next())
     val found = left > 0 && rows.hasNext
     if (found) {
       current = rows.next()

@@ -17,7 +17,7 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
   override def of(file: OpenFile): Iterator[InternalRow] = {
     val template = new RowTemplate(columns, file)
     file.tensors.iterator
-      .filter(tensor => conditions.hold(Facts(file.file, _ => Some(tensor))))
+      .filter(tensor => conditions.hold(file.file, tensor))
       .map(tensor => template.row(i => cell(file, tensor, columns(i))))
   }
 

@@ -1,6 +1,8 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+
+import io.github.semyonsinchenko.safetensors.dataset.{SumMetric, TaskMetric}
 
 /** What Spark's UI shows of a read. Top-level classes without arguments, as the UI makes them by their names. */
 private[read] object ReadMetrics {
@@ -9,26 +11,14 @@ private[read] object ReadMetrics {
   val all: Array[CustomMetric] = (ofTasks :+ new FilesSkippedMetric).toArray
 }
 
-final class FilesOpenedMetric extends CustomSumMetric {
-  override def name(): String        = "filesOpened"
-  override def description(): String = "files opened"
-}
+final class FilesOpenedMetric extends SumMetric("filesOpened", "files opened")
 
-final class HeaderBytesMetric extends CustomSumMetric {
-  override def name(): String        = "headerBytesRead"
-  override def description(): String = "bytes of headers read"
-}
+final class HeaderBytesMetric extends SumMetric("headerBytesRead", "bytes of headers read")
 
-final class TensorBytesMetric extends CustomSumMetric {
-  override def name(): String        = "tensorBytesRead"
-  override def description(): String = "bytes of tensors read"
-}
+final class TensorBytesMetric extends SumMetric("tensorBytesRead", "bytes of tensors read")
 
 /** Counted by the driver: files that need not be opened for the query's conditions. */
-final class FilesSkippedMetric extends CustomSumMetric {
-  override def name(): String        = "filesSkipped"
-  override def description(): String = "files skipped by conditions"
-}
+final class FilesSkippedMetric extends SumMetric("filesSkipped", "files skipped by conditions")
 
 /** One task's counts so far. */
 private[read] final class TaskMetrics {
@@ -38,8 +28,6 @@ private[read] final class TaskMetrics {
 
   def values: Array[CustomTaskMetric] =
     ReadMetrics.ofTasks.zip(Seq(files, headerBytes, tensorBytes)).map { case (metric, value) =>
-      ReadMetric(metric.name, value): CustomTaskMetric
+      TaskMetric(metric.name, value): CustomTaskMetric
     }.toArray
 }
-
-private[read] final case class ReadMetric(name: String, value: Long) extends CustomTaskMetric

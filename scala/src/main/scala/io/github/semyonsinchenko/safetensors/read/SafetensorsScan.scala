@@ -12,6 +12,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
+import io.github.semyonsinchenko.safetensors.dataset.TaskMetric
+
 /** A planned read. */
 private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
 
@@ -32,7 +34,7 @@ private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with Supp
   override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
 
   override def reportDriverMetrics(): Array[CustomTaskMetric] =
-    Array(ReadMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
+    Array(TaskMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
 
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {

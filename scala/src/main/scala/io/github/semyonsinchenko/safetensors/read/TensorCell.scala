@@ -26,7 +26,6 @@ private[read] final class TensorCell(
 
   /** The struct of the `size` bytes from `start` of the file on, which are read later. */
   def struct(start: Long, size: Long): UnsafeRow = {
-    val fixed          = UnsafeRow.calculateBitSetWidthInBytes(count) + 8 * count
     val total          = checked(size)
     val (array, place) = file.memory.reserve(total)
     val base           = Platform.BYTE_ARRAY_OFFSET.toLong + place

@@ -1,6 +1,8 @@
 package io.github.semyonsinchenko.safetensors.write
 
-import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+
+import io.github.semyonsinchenko.safetensors.dataset.{SumMetric, TaskMetric}
 
 /** What Spark's UI shows of a write. Top-level classes without arguments, as the UI makes them by their names. */
 private[write] object WriteMetrics {
@@ -8,20 +10,11 @@ private[write] object WriteMetrics {
     Array(new RowsMetric, new BytesMetric, new ShardsMetric, new EncodingTimeMetric, new WritingTimeMetric)
 }
 
-final class RowsMetric extends CustomSumMetric {
-  override def name(): String        = "rowsWritten"
-  override def description(): String = "rows written"
-}
+final class RowsMetric extends SumMetric("rowsWritten", "rows written")
 
-final class BytesMetric extends CustomSumMetric {
-  override def name(): String        = "bytesWritten"
-  override def description(): String = "bytes written"
-}
+final class BytesMetric extends SumMetric("bytesWritten", "bytes written")
 
-final class ShardsMetric extends CustomSumMetric {
-  override def name(): String        = "shardsWritten"
-  override def description(): String = "shards written"
-}
+final class ShardsMetric extends SumMetric("shardsWritten", "shards written")
 
 final class EncodingTimeMetric extends MillisMetric {
   override def name(): String        = "encodingTime"
@@ -69,5 +62,3 @@ private[write] final class TaskMetrics {
     shards += 1
   }
 }
-
-private[write] final case class TaskMetric(name: String, value: Long) extends CustomTaskMetric
