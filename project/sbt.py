@@ -102,6 +102,16 @@ def command(arguments: list[str]) -> list[str]:
     return [program, HEAP, *options, "-jar", str(launcher()), *rest]
 
 
+def classpath(key: str, *options: str) -> list[Path]:
+    """The jars and directories of one of the build's class paths, compiled and fetched if need be."""
+    # Where the variable CI is set, sbt writes control characters, into a pipe too.
+    arguments = command([*options, "-Dsbt.color=false", "-Dsbt.supershell=false", f"export {key}"])
+    run = subprocess.run(arguments, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise SbtError(f"sbt cannot tell {key}:\n{run.stdout}{run.stderr}")
+    return [Path(name) for name in run.stdout.strip().splitlines()[-1].split(os.pathsep)]
+
+
 def main() -> int:
     arguments = sys.argv[1:]
     try:

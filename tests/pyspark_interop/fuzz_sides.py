@@ -1,6 +1,7 @@
 """The sides of the fuzz, each in a process that may crash or hang: the official library, and our reader."""
 
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from official import JUDGE
-from sbt import ROOT, command, java
+from sbt import classpath, java
 
 READER = "io.github.semyonsinchenko.safetensors.fuzz.FuzzReader"
 # No header's claims fit in it.
@@ -26,6 +27,7 @@ class Side:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes] = queue.Queue()
+        self._works = False
 
     def answers(self, paths: list[Path]) -> list[Answer]:
         """An answer for each file. `{"fault": what}` stands for a crash, or for no answer in time."""
@@ -46,6 +48,7 @@ class Side:
                 if not line:
                     return [*found, self._ended("the process ended")]
                 found.append(json.loads(line))
+                self._works = True
         except queue.Empty:
             return [*found, self._ended(f"no answer within {SECONDS_FOR_A_CASE:.0f} seconds")]
         except BrokenPipeError:
@@ -61,6 +64,8 @@ class Side:
 
     def _ended(self, why: str) -> Answer:
         self.close()
+        if not self._works:
+            raise RuntimeError(f"{why} before it answered anything: {self._command}")
         return {"fault": why}
 
     def close(self) -> None:
@@ -83,14 +88,5 @@ def official_side() -> Side:
 
 def our_side() -> Side:
     """The reader, compiled if need be, by sbt."""
-    run = subprocess.run(
-        command(["export tests/Test/fullClasspath"]),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    classpath = run.stdout.strip().splitlines()[-1]
-    return Side([java(), HEAP, "-XX:+UseSerialGC", "-cp", classpath, READER])
+    paths = os.pathsep.join(map(str, classpath("tests/Test/fullClasspath")))
+    return Side([java(), HEAP, "-XX:+UseSerialGC", "-cp", paths, READER])
