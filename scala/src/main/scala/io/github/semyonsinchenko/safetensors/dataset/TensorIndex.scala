@@ -118,9 +118,15 @@ object TensorIndex {
       support: GroupReadSupport,
       filter: FilterCompat.Filter,
       conf: Configuration) = {
-    val reader = ParquetReader.builder(support, path).withConf(conf).withFilter(filter).build()
+    val reader = new Reader(HadoopInputFile.fromPath(path, conf), support).withFilter(filter).build()
     new CloseableEntries(
       Iterator.continually(reader.read()).takeWhile(_ != null).map(entry), () => reader.close())
+  }
+
+  // Parquet's own builder for a path begins with a new Hadoop configuration, which takes as long as the look-up itself.
+  private final class Reader(file: HadoopInputFile, support: GroupReadSupport)
+      extends ParquetReader.Builder[Group](file) {
+    override protected def getReadSupport: GroupReadSupport = support
   }
 
   private def entry(group: Group): IndexEntry = {

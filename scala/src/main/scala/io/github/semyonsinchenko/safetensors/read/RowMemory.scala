@@ -27,8 +27,8 @@ private[read] final class RowMemory {
     batch = 0
   }
 
-  /** An array, and the place in it from which on `size` bytes are free; they hold anything. */
-  def reserve(size: Int): (Array[Byte], Int) = {
+  /** The place in `chunk` from which on `size` bytes are free; they hold anything. */
+  def reserve(size: Int): Int = {
     while (current < chunks.length && chunks(current).length - used < size) {
       current += 1
       used = 0
@@ -37,8 +37,11 @@ private[read] final class RowMemory {
     val place = used
     used += size
     batch += size
-    (chunks(current), place)
+    place
   }
+
+  /** Where the latest place is. */
+  def chunk: Array[Byte] = chunks(current)
 
   /** Notes bytes that a row lacks. */
   def lacks(copy: ByteCopy): Unit = {

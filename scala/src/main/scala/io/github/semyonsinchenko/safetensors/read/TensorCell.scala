@@ -26,10 +26,11 @@ private[read] final class TensorCell(
 
   /** The struct of the `size` bytes from `start` of the file on, which are read later. */
   def struct(start: Long, size: Long): UnsafeRow = {
-    val total          = checked(size)
-    val (array, place) = file.memory.reserve(total)
-    val base           = Platform.BYTE_ARRAY_OFFSET.toLong + place
-    Platform.setMemory(array, base, fixed.toLong, 0)
+    val total = checked(size)
+    val place = file.memory.reserve(total)
+    val array = file.memory.chunk
+    val base  = Platform.BYTE_ARRAY_OFFSET.toLong + place
+    Platform.putLong(array, base, 0) // nothing is null
     var at = fixed
     var i  = 0
     while (i < count) {

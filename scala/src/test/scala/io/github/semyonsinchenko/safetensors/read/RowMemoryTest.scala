@@ -12,7 +12,8 @@ class RowMemoryTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       batches.foreach { sizes =>
         memory.reset()
         val reserved = sizes.zipWithIndex.map { case (size, i) =>
-          val (array, place) = memory.reserve(size)
+          val place = memory.reserve(size)
+          val array = memory.chunk
           java.util.Arrays.fill(array, place, place + size, i.toByte)
           (array, place, size)
         }
@@ -24,16 +25,21 @@ class RowMemoryTest extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a batch uses the memory of the one before, and not for ever that of the largest") {
-    val memory   = new RowMemory
-    val (one, _) = memory.reserve(100)
+    val memory = new RowMemory
+    memory.reserve(100)
+    val one = memory.chunk
     memory.reset()
-    assert(memory.reserve(100)._1 eq one)
-    val (large, _) = memory.reserve(10 << 20)
+    memory.reserve(100)
+    assert(memory.chunk eq one)
+    memory.reserve(10 << 20)
+    val large = memory.chunk
     memory.reset()
-    assert(memory.reserve(10 << 20)._1 eq large)
+    memory.reserve(10 << 20)
+    assert(memory.chunk eq large)
     memory.reset()
     memory.reserve(100)
     memory.reset()
-    assert(memory.reserve(10 << 20)._1 ne large)
+    memory.reserve(10 << 20)
+    assert(memory.chunk ne large)
   }
 }

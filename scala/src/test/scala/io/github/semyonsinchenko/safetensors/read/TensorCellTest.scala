@@ -48,7 +48,8 @@ class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
         FilePart(DataFile(path.toString, Files.size(path))),
         new TaskState(RepeatedNames.LastCounts, new Configuration))
       forAll(Gen.oneOf(fieldSets), tensors) { (names, tensor) =>
-        val (old, _) = file.memory.reserve(1000)
+        file.memory.reserve(1000)
+        val old = file.memory.chunk
         java.util.Arrays.fill(old, -1.toByte)
         file.memory.reset()
         val start = Files.size(path) - 40
