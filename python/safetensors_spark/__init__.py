@@ -12,6 +12,7 @@ Errors:
 
     SafetensorsSparkError
     ├── FunctionsUnavailableError   `attach`: the session cannot be given the SQL functions
+    ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
     └── MissingExtraError           a command needs an extra that is not installed
 """
 
@@ -19,6 +20,7 @@ from importlib.metadata import version as _version
 
 from safetensors_spark._errors import (
     FunctionsUnavailableError,
+    InvalidManifestError,
     MissingExtraError,
     SafetensorsSparkError,
 )
@@ -29,6 +31,7 @@ __version__ = _version("safetensors-spark")
 
 __all__ = [
     "FunctionsUnavailableError",
+    "InvalidManifestError",
     "MissingExtraError",
     "SafetensorsSparkError",
     "__version__",

@@ -11,3 +11,13 @@ class FunctionsUnavailableError(SafetensorsSparkError):
 
 class MissingExtraError(SafetensorsSparkError):
     """A command needs a package that only an extra of the distribution installs."""
+
+
+class InvalidManifestError(SafetensorsSparkError):
+    """A `dataset_manifest.json` that cannot be relied on."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(
+            f"{path} is not a valid dataset manifest: {what}. Overwrite the dataset, or remove the file to read the "
+            "folder's safetensors files as they are."
+        )

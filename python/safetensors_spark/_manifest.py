@@ -1,0 +1,163 @@
+"""`dataset_manifest.json`: the shards that a dataset consists of. Its schema is format/dataset_manifest.schema.json."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+from safetensors_spark._errors import InvalidManifestError
+from safetensors_spark._storage import Folder
+
+MANIFEST = "dataset_manifest.json"
+
+Mode = Literal["batch", "key_value"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of a dataset.
+
+    `samples` are the rows in it, those that padding added left out; `header_bytes` is where the byte buffer begins;
+    `crc32c` is the checksum of the whole file, as eight hexadecimal digits.
+    """
+
+    file: str
+    samples: int
+    bytes: int
+    header_bytes: int
+    crc32c: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A tensor column. The shape is of one sample; what rows do not agree in, or nobody knows, is None."""
+
+    name: str
+    dtype: str | None
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a dataset is made of: shards in row order, columns in the DataFrame's order, the last write's options."""
+
+    commit_id: str
+    mode: Mode
+    options: Mapping[str, str]
+    columns: tuple[Column, ...]
+    shards: tuple[Shard, ...]
+
+    @property
+    def samples(self) -> int:
+        """Rows of all shards: samples, or tensors by key."""
+        return sum(shard.samples for shard in self.shards)
+
+    @property
+    def bytes(self) -> int:
+        """The length of all shards."""
+        return sum(shard.bytes for shard in self.shards)
+
+
+def read_manifest(folder: Folder) -> Manifest:
+    """The manifest of the dataset in `folder`.
+
+    Raises:
+        FileNotFoundError: there is none: the folder is no dataset that Spark wrote.
+        InvalidManifestError: it cannot be relied on.
+    """
+    try:
+        content = folder.read(MANIFEST)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{folder.location} has no {MANIFEST}: it is no dataset that was written by "
+            '`df.write.format("safetensors")`, or the write did not end.'
+        ) from None
+    return parse_manifest(content, f"{folder.location}/{MANIFEST}")
+
+
+def parse_manifest(content: bytes, name: str) -> Manifest:
+    """What the JSON says; errors call it `name`. Raises `InvalidManifestError` if it cannot be relied on."""
+    try:
+        root = _Fields(json.loads(content), name, "")
+    except ValueError as error:
+        raise InvalidManifestError(name, f"it is not JSON ({error})") from None
+    if root.text("format_version").split(".")[0] != "1":
+        raise InvalidManifestError(name, f"its format_version is {root.text('format_version')}, and this reads 1.x")
+    return Manifest(
+        commit_id=root.text("commit_id"),
+        mode=cast(Mode, root.text("mode", "batch|key_value")),
+        options={str(key): str(value) for key, value in root.value("options", dict).items()},
+        columns=tuple(map(_column, root.items("schema"))),
+        shards=tuple(map(_shard, root.items("shards"))),
+    )
+
+
+def _shard(fields: _Fields) -> Shard:
+    return Shard(
+        file=fields.file_name("file"),
+        samples=fields.count("samples_count"),
+        bytes=fields.count("bytes"),
+        header_bytes=fields.count("header_bytes"),
+        crc32c=fields.text("crc32c", r"[0-9a-f]{8}"),
+    )
+
+
+def _column(fields: _Fields) -> Column:
+    return Column(fields.text("name"), fields.optional("dtype", str), fields.dims("shape"))
+
+
+class _Fields:
+    """A JSON object whose fields must be there, and of their type."""
+
+    def __init__(self, value: Any, manifest: str, place: str) -> None:
+        self._manifest, self._place = manifest, place
+        if not isinstance(value, dict):
+            raise self._refuse(f"{place or 'it'} is no object")
+        self._fields: dict[str, Any] = value
+
+    def value(self, name: str, kind: type[_T]) -> _T:
+        found = self._fields.get(name)
+        # In Python a truth value is an integer.
+        if not isinstance(found, kind) or isinstance(found, bool):
+            raise self._refuse(f"`{self._place}{name}` is {json.dumps(found)[:100]}, expected {kind.__name__}")
+        return found
+
+    def optional(self, name: str, kind: type[_T]) -> _T | None:
+        return None if self._fields.get(name) is None else self.value(name, kind)
+
+    def text(self, name: str, pattern: str = ".*") -> str:
+        found = self.value(name, str)
+        if not re.fullmatch(pattern, found, re.DOTALL):
+            raise self._refuse(f"`{self._place}{name}` is `{found}`, expected {pattern}")
+        return found
+
+    def count(self, name: str) -> int:
+        found = self.value(name, int)
+        if found < 0:
+            raise self._refuse(f"`{self._place}{name}` is {found}, expected no less than 0")
+        return found
+
+    def file_name(self, name: str) -> str:
+        """A name in the folder itself: no path may lead out of it."""
+        found = self.value(name, str)
+        if not found or found in (".", "..") or re.search(r"[/\\\0]", found):
+            raise self._refuse(f"`{self._place}{name}` is `{found}`, which is no name of a file beside it")
+        return found
+
+    def dims(self, name: str) -> tuple[int, ...] | None:
+        found = self.optional(name, list)
+        if found is not None and not all(type(dim) is int and dim >= 0 for dim in found):
+            raise self._refuse(f"`{self._place}{name}` is {json.dumps(found)[:100]}, expected dimensions")
+        return None if found is None else tuple(found)
+
+    def items(self, name: str) -> list[_Fields]:
+        found = self.value(name, list)
+        return [_Fields(one, self._manifest, f"{name}[{at}].") for at, one in enumerate(found)]
+
+    def _refuse(self, what: str) -> InvalidManifestError:
+        return InvalidManifestError(self._manifest, what)

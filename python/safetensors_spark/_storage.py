@@ -1,0 +1,101 @@
+"""Folders of files, on this machine or wherever fsspec reaches: their names, lengths, and parts of their bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from safetensors_spark._extras import require
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+StorageOptions = Mapping[str, Any]
+
+
+class Folder(Protocol):
+    """A folder. What is not there raises `FileNotFoundError`."""
+
+    @property
+    def location(self) -> str:
+        """What errors and reports call it: an absolute path, or a URL."""
+
+    def names(self) -> dict[str, int]:
+        """The files directly in it, and how many bytes they have."""
+
+    def size(self, name: str) -> int:
+        """How many bytes the file has."""
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """The file's bytes from `start` to before `end`, fewer where it is shorter."""
+
+
+def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Folder:
+    """The folder at a path of this machine, or at a URL of fsspec, which `storage_options` are for.
+
+    Raises `MissingExtraError` for a URL where fsspec is not installed.
+    """
+    text = os.fspath(path)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return LocalFolder(Path(unquote(parts.path)))
+    # `c:\data` is a path too.
+    if len(parts.scheme) < 2:
+        return LocalFolder(Path(text))
+    require("remote", ("fsspec",))
+    from fsspec.core import url_to_fs
+
+    filesystem, root = url_to_fs(text, **(storage_options or {}))
+    return RemoteFolder(filesystem, root)
+
+
+class LocalFolder:
+    """A folder of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def names(self) -> dict[str, int]:
+        with os.scandir(self.path) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+
+    def size(self, name: str) -> int:
+        return (self.path / name).stat().st_size
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        with (self.path / name).open("rb") as file:
+            file.seek(start)
+            return file.read(-1 if end is None else max(0, end - start))
+
+
+class RemoteFolder:
+    """A folder that fsspec reaches. Nothing is kept: each call asks the store."""
+
+    def __init__(self, filesystem: AbstractFileSystem, root: str) -> None:
+        self.filesystem = filesystem
+        self.root = root.rstrip("/")
+
+    @property
+    def location(self) -> str:
+        return str(self.filesystem.unstrip_protocol(self.root))
+
+    def names(self) -> dict[str, int]:
+        found = self.filesystem.ls(self.root, detail=True, refresh=True)
+        return {one["name"].rsplit("/", 1)[-1]: one["size"] for one in found if one["type"] == "file"}
+
+    def size(self, name: str) -> int:
+        return int(self.filesystem.size(self._path(name)))
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        content: bytes = self.filesystem.cat_file(self._path(name), start=start, end=end)
+        return content
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}"

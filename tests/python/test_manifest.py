@@ -1,0 +1,75 @@
+"""The manifest as Python reads it: what its JSON schema allows, and an error that says what is wrong for the rest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import safetensors_spark as sts
+from safetensors_spark._manifest import MANIFEST, Column, Manifest, Shard, read_manifest
+from safetensors_spark._storage import open_folder
+
+SHARD = {
+    "file": "part-00000-964f352a-dda7-43c7-a9c4-3624a16d0000.safetensors",
+    "samples_count": 3,
+    "bytes": 200,
+    "header_bytes": 80,
+    "crc32c": "733b914b",
+}
+WHOLE: dict[str, Any] = {
+    "format_version": "1.0",
+    "safetensors_version": "1.0",
+    "total_samples": 3,
+    "total_bytes": 200,
+    "shards": [SHARD],
+    "commit_id": "c",
+    "mode": "batch",
+    "options": {"batch_size": "3"},
+    "schema": [{"name": "v", "dtype": "F32", "shape": [2, 1]}, {"name": "w", "dtype": None, "shape": None}],
+}
+
+
+def _read(folder: Path, content: str) -> Manifest:
+    (folder / MANIFEST).write_text(content)
+    return read_manifest(open_folder(folder))
+
+
+def test_what_it_says(tmp_path: Path) -> None:
+    manifest = _read(tmp_path, json.dumps(WHOLE))
+    assert manifest.shards == (Shard(SHARD["file"], 3, 200, 80, "733b914b"),)  # type: ignore[arg-type]
+    assert manifest.columns == (Column("v", "F32", (2, 1)), Column("w", None, None))
+    assert (manifest.samples, manifest.bytes, manifest.mode, manifest.options["batch_size"]) == (3, 200, "batch", "3")
+
+
+def test_a_folder_without_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path} has no dataset_manifest.json"):
+        read_manifest(open_folder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"mode": "other"}, r"`mode` is `other`, expected batch\|key_value"),
+        ({"format_version": "2.0"}, "its format_version is 2.0"),
+        ({"shards": {}}, "`shards` is {}, expected list"),
+        ({"shards": [7]}, r"shards\[0\]\. is no object"),
+        ({"shards": [SHARD | {"bytes": -1}]}, r"`shards\[0\]\.bytes` is -1, expected no less than 0"),
+        ({"shards": [SHARD | {"bytes": True}]}, r"`shards\[0\]\.bytes` is true, expected int"),
+        ({"shards": [SHARD | {"crc32c": "xyz"}]}, r"`shards\[0\]\.crc32c` is `xyz`"),
+        *(
+            ({"shards": [SHARD, SHARD | {"file": name}]}, r"`shards\[1\]\.file` is .*, which is no name of a file")
+            for name in ("", "..", "../x.safetensors", "/etc/passwd", "a\\b", "a\0b")
+        ),
+        ({"schema": [{"name": "v", "shape": [2, -1]}]}, r"`schema\[0\]\.shape` is \[2, -1\], expected dimensions"),
+        ({"commit_id": None}, "`commit_id` is null, expected str"),
+    ],
+)
+def test_what_cannot_be_relied_on(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(sts.InvalidManifestError, match=said):
+        _read(tmp_path, json.dumps(WHOLE | changed))
+
+
+def test_what_is_no_json(tmp_path: Path) -> None:
+    with pytest.raises(sts.InvalidManifestError, match="it is not JSON"):
+        _read(tmp_path, '{"shards": [')
