@@ -12,6 +12,7 @@ Errors:
 
     SafetensorsSparkError
     ├── FunctionsUnavailableError   `attach`: the session cannot be given the SQL functions
+    ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
     └── MissingExtraError           a command needs an extra that is not installed
 """
@@ -20,6 +21,7 @@ from importlib.metadata import version as _version
 
 from safetensors_spark._errors import (
     FunctionsUnavailableError,
+    InvalidFileError,
     InvalidManifestError,
     MissingExtraError,
     SafetensorsSparkError,
@@ -31,6 +33,7 @@ __version__ = _version("safetensors-spark")
 
 __all__ = [
     "FunctionsUnavailableError",
+    "InvalidFileError",
     "InvalidManifestError",
     "MissingExtraError",
     "SafetensorsSparkError",

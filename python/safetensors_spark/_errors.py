@@ -21,3 +21,13 @@ class InvalidManifestError(SafetensorsSparkError):
             f"{path} is not a valid dataset manifest: {what}. Overwrite the dataset, or remove the file to read the "
             "folder's safetensors files as they are."
         )
+
+
+class InvalidFileError(SafetensorsSparkError):
+    """A file that is no safetensors file by the official library's rules; `rule` is that library's name of the one."""
+
+    def __init__(self, file: str, rule: str, detail: str) -> None:
+        # Names, numbers and shapes are the file's, and may have megabytes.
+        shown = detail if len(detail) <= 500 else f"{detail[:500]}..."
+        super().__init__(f"{file} is not a valid safetensors file: {shown} ({rule})")
+        self.rule = rule
