@@ -12,7 +12,9 @@ Errors:
 
     SafetensorsSparkError
     ├── FunctionsUnavailableError   `attach`: the session cannot be given the SQL functions
+    ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
+    ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
     └── MissingExtraError           a command needs an extra that is not installed
 """
@@ -21,7 +23,9 @@ from importlib.metadata import version as _version
 
 from safetensors_spark._errors import (
     FunctionsUnavailableError,
+    InvalidCheckpointError,
     InvalidFileError,
+    InvalidIndexError,
     InvalidManifestError,
     MissingExtraError,
     SafetensorsSparkError,
@@ -33,7 +37,9 @@ __version__ = _version("safetensors-spark")
 
 __all__ = [
     "FunctionsUnavailableError",
+    "InvalidCheckpointError",
     "InvalidFileError",
+    "InvalidIndexError",
     "InvalidManifestError",
     "MissingExtraError",
     "SafetensorsSparkError",

@@ -31,3 +31,19 @@ class InvalidFileError(SafetensorsSparkError):
         shown = detail if len(detail) <= 500 else f"{detail[:500]}..."
         super().__init__(f"{file} is not a valid safetensors file: {shown} ({rule})")
         self.rule = rule
+
+
+class InvalidCheckpointError(SafetensorsSparkError):
+    """An index of a checkpoint, `*.safetensors.index.json`, that cannot be relied on."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(f"{path} is not a valid checkpoint index: {what}. Mend it, or name the files themselves.")
+
+
+class InvalidIndexError(SafetensorsSparkError):
+    """A `_tensor_index.parquet` that cannot be read."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(
+            f"{path} cannot be read: {what}. Delete it, and have a write with `generate_index` make it anew."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from safetensors_spark._extras import require
@@ -31,6 +31,9 @@ class Folder(Protocol):
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """The file's bytes from `start` to before `end`, fewer where it is shorter."""
+
+    def open(self, name: str) -> BinaryIO:
+        """The file as one that may be read anywhere."""
 
 
 def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Folder:
@@ -74,6 +77,9 @@ class LocalFolder:
             file.seek(start)
             return file.read(-1 if end is None else max(0, end - start))
 
+    def open(self, name: str) -> BinaryIO:
+        return (self.path / name).open("rb")
+
 
 class RemoteFolder:
     """A folder that fsspec reaches. Nothing is kept: each call asks the store."""
@@ -96,6 +102,10 @@ class RemoteFolder:
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         content: bytes = self.filesystem.cat_file(self._path(name), start=start, end=end)
         return content
+
+    def open(self, name: str) -> BinaryIO:
+        opened: BinaryIO = self.filesystem.open(self._path(name), "rb")
+        return opened
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"

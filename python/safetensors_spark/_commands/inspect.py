@@ -1,0 +1,77 @@
+"""`safetensors-spark inspect`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from safetensors_spark import _tables
+from safetensors_spark._contents import look
+from safetensors_spark._inspect import Inspection, inspect
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="tell what a dataset, a checkpoint or a file consists of",
+        description="Tables of the files, tensors, dtypes and sizes at a path; reads the manifest, or headers alone.",
+    )
+    parser.add_argument("path", help="a dataset, a folder or a file: a local path, or a URL that fsspec knows")
+    parser.add_argument("--json", action="store_true", help="all of it as JSON")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="so many files and tensors in a table (default: 20)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    found = inspect(look(args.path))
+    if args.json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        for table in _report(found, args.limit):
+            _tables.show(table)
+    return 0
+
+
+def _report(found: Inspection, limit: int) -> list[_tables.Table]:
+    contents = found.contents
+    files = [(file.name, f"{file.shard.samples:,}" if file.shard else "", _size(file.bytes)) for file in contents.files]
+    columns = [(column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns]
+    dtypes = [(total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes]
+    tensors = [(one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors]
+    return [
+        _tables.Table(contents.location, ("what", "value"), _about(found)),
+        *_table("Columns", ("column", "dtype", "shape of a sample"), columns, limit),
+        *_table("Dtypes", ("dtype", "tensors", "elements", "bytes"), dtypes, limit),
+        *_table("Tensors", ("tensor", "dtype", "shape", "bytes"), tensors, limit),
+        *_table("Files", ("file", "samples", "bytes"), files, limit),
+    ]
+
+
+def _about(found: Inspection) -> list[tuple[str, str]]:
+    contents, manifest = found.contents, found.contents.manifest
+    rows = [("kind", contents.kind), ("files", f"{len(contents.files):,}"), ("bytes", _size(found.bytes))]
+    if manifest:
+        rows += [("mode", manifest.mode), ("samples", f"{manifest.samples:,}"), ("commit", manifest.commit_id)]
+        rows += [(f"option {name}", value) for name, value in sorted(manifest.options.items())]
+    return rows
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], limit: int) -> list[_tables.Table]:
+    """A table of the first rows, whose title tells how many there are; none without rows."""
+    shown = f"{title}: {len(rows):,}" if len(rows) <= limit else f"{title}: {limit:,} of {len(rows):,}"
+    return [_tables.Table(shown, columns, rows[:limit])] if rows else []
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "varies" if shape is None else str(list(shape))
+
+
+def _size(count: int | None) -> str:
+    return "missing" if count is None else f"{count:,}"

@@ -1,0 +1,70 @@
+"""`safetensors-spark verify`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from safetensors_spark import _tables
+from safetensors_spark._contents import look
+from safetensors_spark._verify import Progress, Report, verify
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="check that a dataset, a checkpoint or a file is whole",
+        description=(
+            "Check headers by the official library's rules, and of a dataset every byte: lengths, checksums, tensors "
+            "against the manifest, and the index against the shards. Exits with 1 if something is wrong."
+        ),
+    )
+    parser.add_argument("path", help="a dataset, a folder or a file: a local path, or a URL that fsspec knows")
+    parser.add_argument(
+        "--workers", type=int, default=min(8, os.cpu_count() or 1), metavar="N", help="files to read at a time"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    contents = look(args.path)
+    with _progress(sum(file.bytes or 0 for file in contents.files)) as progress:
+        report = verify(contents, max(1, args.workers), progress)
+    if report.faults:
+        rows = [(fault.file, fault.what) for fault in report.faults]
+        _tables.show(_tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))
+    for note in report.notes:
+        print(f"Note: {note}.")
+    print(_summary(report))
+    return 1 if report.faults else 0
+
+
+def _summary(report: Report) -> str:
+    index = "" if report.index_entries is None else f", {report.index_entries:,} entries of the index"
+    looked_at = f"{report.files:,} files, {report.tensors:,} tensors, {report.bytes:,} bytes{index}"
+    return f"{len(report.faults):,} faults in {looked_at}." if report.faults else f"All is well: {looked_at}."
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Progress]:
+    """A bar on a terminal that rich draws; nothing in a pipe."""
+    if not (sys.stderr.isatty() and find_spec("rich")):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,102 @@
+"""What lies at a path: a dataset that Spark wrote, a model checkpoint, a folder of files, or one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from safetensors_spark._errors import InvalidCheckpointError
+from safetensors_spark._header import Header, read_header
+from safetensors_spark._manifest import MANIFEST, Manifest, Shard, read_manifest
+from safetensors_spark._storage import Folder, StorageOptions, open_folder
+
+SUFFIX = ".safetensors"
+
+Kind = Literal["dataset", "checkpoint", "folder", "file"]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that should be there, and how many bytes it has: None where it is not."""
+
+    name: str
+    bytes: int | None
+    shard: Shard | None = None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Files, in the order of their rows or names.
+
+    `manifest` is a dataset's, `weights` a checkpoint's: the file of each tensor. `names` are all files of the folder.
+    """
+
+    folder: Folder
+    kind: Kind
+    files: tuple[File, ...]
+    names: Mapping[str, int]
+    manifest: Manifest | None = None
+    weights: Mapping[str, str] | None = None
+
+    @property
+    def location(self) -> str:
+        """The path or URL of the folder, or of the one file."""
+        return f"{self.folder.location}/{self.files[0].name}" if self.kind == "file" else self.folder.location
+
+    def header(self, file: File) -> Header:
+        """The file's header. Raises `InvalidFileError` or `FileNotFoundError`."""
+        path = f"{self.folder.location}/{file.name}"
+        if file.bytes is None:
+            raise FileNotFoundError(f"{path} is not there")
+        return read_header(lambda start, end: self.folder.read(file.name, start, end), file.bytes, path)
+
+
+def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Contents:
+    """See what lies at a local path or a URL of fsspec; of the files only names and lengths are looked at.
+
+    Raises:
+        FileNotFoundError: nothing is there, or nothing of safetensors.
+        InvalidManifestError, InvalidCheckpointError: what tells of the files cannot be relied on.
+    """
+    text = os.fspath(path)
+    if text.endswith(SUFFIX) or Path(text).is_file():
+        parent, name = re.fullmatch(r"(.*?)[/\\]*([^/\\]+)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+        folder = open_folder(parent or ("/" if text.startswith("/") else "."), storage_options)
+        return Contents(folder, "file", (File(name, folder.size(name)),), {})
+    folder = open_folder(text, storage_options)
+    names = folder.names()
+    if MANIFEST in names:
+        manifest = read_manifest(folder)
+        files = tuple(File(shard.file, names.get(shard.file), shard) for shard in manifest.shards)
+        return Contents(folder, "dataset", files, names, manifest=manifest)
+    indexes = [name for name in names if re.fullmatch(r"[^_.].*\.safetensors\.index\.json", name)]
+    if len(indexes) == 1:
+        weights = _weights(folder, indexes[0])
+        files = tuple(File(name, names.get(name)) for name in sorted(set(weights.values())))
+        return Contents(folder, "checkpoint", files, names, weights=weights)
+    files = tuple(File(name, names[name]) for name in sorted(names) if name.endswith(SUFFIX) and name[0] not in "_.")
+    if not files:
+        raise FileNotFoundError(f"{folder.location} has no {MANIFEST}, no checkpoint's index, and no *{SUFFIX} files")
+    return Contents(folder, "folder", files, names)
+
+
+def _weights(folder: Folder, name: str) -> Mapping[str, str]:
+    """The file of each tensor, as the checkpoint's index has it."""
+    path = f"{folder.location}/{name}"
+    try:
+        found = json.loads(folder.read(name))["weight_map"]
+    except (ValueError, KeyError, TypeError):
+        raise InvalidCheckpointError(path, "it is not JSON with an object `weight_map`") from None
+    if not isinstance(found, dict) or not found:
+        raise InvalidCheckpointError(path, "its `weight_map` does not tell the file of any tensor")
+    for tensor, file in found.items():
+        if not isinstance(file, str) or file in ("", ".", "..") or re.search(r"[/\\\0]", file):
+            raise InvalidCheckpointError(
+                path, f"tensor `{tensor}` is in {file!r:.100}, which is no name of a file beside it"
+            )
+    return found

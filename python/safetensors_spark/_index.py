@@ -1,0 +1,68 @@
+"""`_tensor_index.parquet`: where each tensor of a dataset lies, sorted by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from safetensors_spark._errors import InvalidIndexError
+from safetensors_spark._extras import require
+from safetensors_spark._storage import Folder
+
+INDEX = "_tensor_index.parquet"
+COLUMNS = ("tensor_key", "file_name", "shape", "dtype", "data_start", "data_end")
+
+_COMMIT = b"safetensors.commit_id"
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """Where a tensor lies: `start` and `end` are bytes of the file."""
+
+    key: str
+    file: str
+    shape: tuple[int, ...]
+    dtype: str
+    start: int
+    end: int
+
+
+class TensorIndex:
+    """An open index; made in another commit than the manifest's it is out of date, and counts for nothing."""
+
+    def __init__(self, folder: Folder) -> None:
+        """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed."""
+        require("cli", ("pyarrow",))
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        self.path = f"{folder.location}/{INDEX}"
+        try:
+            self._file = pq.ParquetFile(folder.open(INDEX))
+        except pa.ArrowException as error:
+            raise InvalidIndexError(self.path, str(error)) from None
+        missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
+        if missing:
+            raise InvalidIndexError(self.path, f"it has no column {', '.join(missing)}")
+
+    @property
+    def commit_id(self) -> str | None:
+        return (self._file.metadata.metadata or {}).get(_COMMIT, b"").decode() or None
+
+    def __len__(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    def __iter__(self) -> Iterator[IndexEntry]:
+        """The entries in order, some thousands in memory at a time."""
+        import pyarrow as pa
+
+        try:
+            for batch in self._file.iter_batches(columns=list(COLUMNS)):
+                columns = (batch.column(name).to_pylist() for name in COLUMNS)
+                for key, file, shape, dtype, start, end in zip(*columns, strict=True):
+                    yield IndexEntry(key, file, tuple(shape), dtype, start, end)
+        except pa.ArrowException as error:
+            raise InvalidIndexError(self.path, str(error)) from None
+
+    def close(self) -> None:
+        self._file.close(force=True)

@@ -1,0 +1,206 @@
+"""Whether a dataset, a checkpoint or a file is whole: headers, lengths, checksums, and index against shards."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from safetensors_spark._contents import SUFFIX, Contents, File
+from safetensors_spark._errors import InvalidFileError, InvalidIndexError
+from safetensors_spark._extras import require
+from safetensors_spark._header import Header, TensorInfo
+from safetensors_spark._index import INDEX, IndexEntry, TensorIndex
+from safetensors_spark._manifest import Manifest, Shard
+
+_CHUNK = 8 << 20
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a file."""
+
+    file: str
+    what: str
+
+
+@dataclass
+class Report:
+    """What was looked at, what is wrong, and what is merely worth to know."""
+
+    files: int = 0
+    bytes: int = 0
+    tensors: int = 0
+    index_entries: int | None = None
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def verify(contents: Contents, workers: int, progress: Progress = lambda _: None) -> Report:
+    """Look at every file of a dataset, byte by byte, or at every header where no manifest has checksums.
+
+    Args:
+        contents: what lies at the path.
+        workers: how many files are looked at together.
+        progress: called with the bytes that were looked at since its last call, from any thread.
+
+    A fault is found, not raised: errors are only those of what cannot be reached at all.
+    """
+    report = Report(files=len(contents.files))
+    with ThreadPoolExecutor(workers) as threads:
+        checked = list(threads.map(lambda file: _Checked(contents, file, progress), contents.files))
+    for one in checked:
+        report.faults += [Fault(one.file.name, what) for what in one.faults]
+        report.bytes += one.bytes
+        report.tensors += len(one.hashes)
+    if contents.weights is not None:
+        report.faults += _against_weights(contents)
+    if contents.manifest:
+        report.notes += _leftovers(contents)
+        if INDEX in contents.names:
+            _against_index(contents, contents.manifest, checked, report)
+    return report
+
+
+class _Checked:
+    """One file, looked at. Of its tensors a number each is kept, which differs where anything of them does."""
+
+    def __init__(self, contents: Contents, file: File, progress: Progress) -> None:
+        self.file = file
+        self.faults: list[str] = []
+        self.bytes = 0
+        self.hashes = array("q")
+        shard, manifest = file.shard, contents.manifest
+        if file.bytes is None:
+            self.faults.append("it is not there")
+        elif shard and file.bytes != shard.bytes:
+            self.faults.append(f"it has {file.bytes} bytes, and the manifest says {shard.bytes}")
+        else:
+            self._look(contents, file.bytes, progress)
+            if shard and manifest and not self.faults:
+                self._checksum(contents, shard, progress)
+
+    def _look(self, contents: Contents, length: int, progress: Progress) -> None:
+        try:
+            header = contents.header(self.file)
+        except InvalidFileError as error:
+            self.faults.append(str(error))
+            return
+        if self.file.shard and contents.manifest:
+            self.faults += _against_manifest(header, self.file.shard, contents.manifest)
+        else:
+            self.bytes = length
+            progress(length)
+        start = header.data_start
+        self.hashes.extend(_hash(_entry(self.file.name, tensor, start)) for tensor in header.tensors)
+
+    def _checksum(self, contents: Contents, shard: Shard, progress: Progress) -> None:
+        require("cli", ("crc32c",))
+        from crc32c import crc32c
+
+        found = 0
+        with contents.folder.open(shard.file) as opened:
+            while chunk := opened.read(_CHUNK):
+                found = crc32c(chunk, found)
+                self.bytes += len(chunk)
+                progress(len(chunk))
+        if f"{found:08x}" != shard.crc32c:
+            self.faults.append(f"its CRC-32C is {found:08x}, and the manifest says {shard.crc32c}: bytes have changed")
+
+
+def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
+    return IndexEntry(tensor.name, file, tensor.shape, tensor.dtype, data_start + tensor.begin, data_start + tensor.end)
+
+
+def _hash(entry: IndexEntry) -> int:
+    return hash((entry.key, entry.file, entry.shape, entry.dtype, entry.start, entry.end))
+
+
+def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Iterator[str]:
+    if header.data_start != shard.header_bytes:
+        yield f"its byte buffer begins at byte {header.data_start}, and the manifest says {shard.header_bytes}"
+    if manifest.mode == "key_value":
+        if len(header.tensors) != shard.samples:
+            yield f"it has {len(header.tensors)} tensors, and the manifest says {shard.samples}"
+        return
+    names = [column.name for column in manifest.columns]
+    if unknown := sorted(set(header.by_name) - set(names)):
+        yield f"it has a tensor `{unknown[0]}`, which is no column of the manifest"
+    for column in manifest.columns:
+        tensor = header.by_name.get(column.name)
+        if tensor is None:
+            yield f"it has no tensor `{column.name}`, which the manifest has as a column"
+            continue
+        found, said = f"tensor `{column.name}` has {{}}, and the manifest says {{}}".format, shard.samples
+        if column.dtype not in (None, tensor.dtype):
+            yield found(f"dtype {tensor.dtype}", column.dtype)
+        if column.shape not in (None, tensor.shape[1:]):
+            yield found(f"samples of shape {list(tensor.shape[1:])}", list(column.shape or ()))
+        if not tensor.shape or tensor.shape[0] < said:
+            yield found(f"shape {list(tensor.shape)}", f"{said} samples")
+
+
+def _leftovers(contents: Contents) -> Iterator[str]:
+    known = {file.name for file in contents.files}
+    others = [name for name in contents.names if name.endswith(SUFFIX) and name not in known]
+    if others:
+        yield f"{len(others)} safetensors files beside the dataset are not part of it, {min(others)} for one"
+
+
+def _against_weights(contents: Contents) -> Iterator[Fault]:
+    """Each tensor in the file that the checkpoint's index names, and no tensor elsewhere."""
+    wanted = dict(contents.weights or {})
+    for file in contents.files:
+        if file.bytes is None:
+            continue
+        try:
+            names = contents.header(file).by_name
+        except InvalidFileError:
+            continue  # told already
+        named = {tensor for tensor, name in wanted.items() if name == file.name}
+        for tensor in sorted(named - set(names)):
+            yield Fault(file.name, f"it has no tensor `{tensor}`, which the checkpoint's index says is in it")
+        for tensor in sorted(set(names) - named):
+            yield Fault(file.name, f"it has a tensor `{tensor}`, which the checkpoint's index does not say is in it")
+
+
+def _against_index(contents: Contents, manifest: Manifest, checked: list[_Checked], report: Report) -> None:
+    """Each entry against the headers, and each header's tensors against the entries."""
+    try:
+        with closing(TensorIndex(contents.folder)) as index:
+            if index.commit_id != manifest.commit_id:
+                report.notes.append(f"{INDEX} is of another commit: readers do without it")
+                return
+            report.index_entries = len(index)
+            tensors = array("q", sorted(number for one in checked for number in one.hashes))
+            faults = list(_entry_faults(index, tensors))
+    except InvalidIndexError as error:
+        report.faults.append(Fault(INDEX, str(error)))
+        return
+    if not faults and report.index_entries != len(tensors):
+        faults = [f"it has {report.index_entries} entries, and the shards have {len(tensors)} tensors"]
+    report.faults += [Fault(INDEX, what) for what in faults]
+
+
+def _entry_faults(index: TensorIndex, tensors: array[int]) -> Iterator[str]:
+    wrong = 0
+    before = b""
+    for entry in index:
+        number = _hash(entry)
+        at = bisect_left(tensors, number)
+        key = entry.key.encode()
+        if at == len(tensors) or tensors[at] != number:
+            wrong += 1
+            if wrong == 1:
+                yield f"its entry for `{entry.key}` is not what the header of {entry.file} says"
+        elif key <= before:
+            wrong += 1
+            yield f"its entry for `{entry.key}` does not come behind the one before it"
+        before = key
+    if wrong > 1:
+        yield f"{wrong} entries are wrong, or out of order"
