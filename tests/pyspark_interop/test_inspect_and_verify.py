@@ -1,7 +1,12 @@
 """`safetensors-spark inspect` and `verify`, on what Spark and the official library wrote, whole and damaged."""
 
+import contextlib
 import json
+import os
+import pty
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,6 +231,31 @@ def test_a_checkpoint_that_does_not_fit_its_index(said: Said, checkpoint: Path) 
     (checkpoint / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x.safetensors"}}')
     code, text = said("verify", checkpoint)
     assert (code, "no name of a file beside it" in text) == (2, True)
+
+
+def test_on_a_terminal_tables_are_drawn_and_a_bar_runs(batches: Dataset) -> None:
+    for command, drawn in (("inspect", "╭"), ("verify", "100%|━━")):
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "safetensors_spark", command, str(batches.path)],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
+        ) as process:
+            os.close(theirs)
+            text = _all_of(ours)
+        assert process.returncode == 0
+        assert any(mark in text for mark in drawn.split("|")), text
+
+
+def _all_of(terminal: int) -> str:
+    content = b""
+    with contextlib.suppress(OSError):  # how a terminal ends
+        while part := os.read(terminal, 4096):
+            content += part
+    os.close(terminal)
+    return content.decode()
 
 
 def test_where_nothing_is(said: Said, tmp_path: Path) -> None:
