@@ -11,18 +11,16 @@ Importing this package has no effect and needs neither PySpark nor Java.
 Errors:
 
     SafetensorsSparkError
-    ├── FunctionsUnavailableError   `attach`: the session cannot be given the SQL functions
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
-    └── MissingExtraError           a command needs an extra that is not installed
+    └── MissingExtraError           something needs an extra that is not installed
 """
 
 from importlib.metadata import version as _version
 
 from safetensors_spark._errors import (
-    FunctionsUnavailableError,
     InvalidCheckpointError,
     InvalidFileError,
     InvalidIndexError,
@@ -36,7 +34,6 @@ from safetensors_spark._session import attach, configure
 __version__ = _version("safetensors-spark")
 
 __all__ = [
-    "FunctionsUnavailableError",
     "InvalidCheckpointError",
     "InvalidFileError",
     "InvalidIndexError",

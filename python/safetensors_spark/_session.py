@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark import _jar_settings, _jvm
-from safetensors_spark._errors import FunctionsUnavailableError
+from safetensors_spark import _connect, _jar_settings, _jvm
 from safetensors_spark._jar import jar_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FUNCTIONS = ("arr_to_st", "st_to_array")
+FUNCTIONS = ("arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long")
 
 # Tables by path, as in SELECT * FROM safetensors.`/data/points`.
 CATALOG = "spark.sql.catalog.safetensors"
@@ -55,16 +54,16 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def attach(spark: SparkSession) -> None:
-    """Give a running session the data source and catalog `safetensors`, and `arr_to_st` and `st_to_array`.
+    """Give a running session the data source and catalog `safetensors`, and the functions.
 
     For notebooks, `spark-submit` and Spark Connect. Does nothing where everything is there already.
 
-    Raises `FunctionsUnavailableError` when the functions could be attached as the catalog's alone: a Spark Connect
-    client can send the jar, but only a server that was started with it has the functions by their own names.
+    A Spark Connect client can send the jar, but only a server that was started with it has the functions by their own
+    names. On others, `safetensors_spark.functions` calls the catalog's, and SQL names them: `safetensors.st_to_array`.
     """
     if spark.conf.get(CATALOG, None) is None:
         spark.conf.set(CATALOG, CATALOG_CLASS)
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if _connect.is_remote(spark):
         _attach_connect(spark)
     else:
         _attach_classic(spark)
@@ -79,17 +78,8 @@ def _attach_classic(spark: SparkSession) -> None:
 
 
 def _attach_connect(spark: SparkSession) -> None:
-    if _has_functions(spark):
-        return
-    spark.addArtifacts(jar_path())
-    raise FunctionsUnavailableError(
-        "The data source `safetensors` is attached and works. The functions "
-        f"{' and '.join(FUNCTIONS)} are missing: this Spark Connect server was started without the connector's jar, "
-        "and a client cannot add functions. To have them, start the server with\n"
-        '    --jars "$(safetensors-spark jar-path)"\n'
-        f"Until then, use the catalog's: {' and '.join(f'safetensors.{name}' for name in FUNCTIONS)}, in SQL and in "
-        "`call_function`."
-    )
+    if not _has_functions(spark):
+        spark.addArtifacts(jar_path())
 
 
 def _has_functions(spark: SparkSession) -> bool:

@@ -1,12 +1,16 @@
 """Typed helpers for the connector's SQL functions, for classic sessions and Spark Connect alike.
 
 The session must have the functions: build it with `safetensors_spark.configure`, or call `safetensors_spark.attach`.
+Where a Spark Connect server was started without the jar, the helpers call the catalog's: `safetensors.arr_to_st` and so
+on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
+
+from safetensors_spark import _connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -48,7 +52,7 @@ def arr_to_st(
     dims = F.array(*map(F.lit, shape)).cast("array<int>") if isinstance(shape, Sequence) else shape
     name = F.lit(dtype) if isinstance(dtype, str) else dtype
     rest = [] if rounding is None else [F.lit(rounding)]
-    return F.call_function("arr_to_st", array, dims, name, *rest)
+    return F.call_function(_connect.function_name("arr_to_st"), array, dims, name, *rest)
 
 
 def st_to_array(tensor: ColumnOrName) -> Column:
@@ -66,4 +70,4 @@ def st_to_array(tensor: ColumnOrName) -> Column:
     """
     from pyspark.sql import functions as F
 
-    return F.call_function("st_to_array", tensor)
+    return F.call_function(_connect.function_name("st_to_array"), tensor)
