@@ -15,6 +15,7 @@ Errors:
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
+    ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
     └── MissingExtraError           something needs an extra that is not installed
 """
 
@@ -25,6 +26,7 @@ from safetensors_spark._errors import (
     InvalidFileError,
     InvalidIndexError,
     InvalidManifestError,
+    InvalidTensorError,
     MissingExtraError,
     SafetensorsSparkError,
 )
@@ -38,6 +40,7 @@ __all__ = [
     "InvalidFileError",
     "InvalidIndexError",
     "InvalidManifestError",
+    "InvalidTensorError",
     "MissingExtraError",
     "SafetensorsSparkError",
     "__version__",

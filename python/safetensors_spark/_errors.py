@@ -6,7 +6,7 @@ class SafetensorsSparkError(Exception):
 
 
 class MissingExtraError(SafetensorsSparkError):
-    """A command needs a package that only an extra of the distribution installs."""
+    """A command or module needs a package that only an extra of the distribution installs."""
 
 
 class InvalidManifestError(SafetensorsSparkError):
@@ -43,3 +43,7 @@ class InvalidIndexError(SafetensorsSparkError):
         super().__init__(
             f"{path} cannot be read: {what}. Delete it, and have a write with `generate_index` make it anew."
         )
+
+
+class InvalidTensorError(SafetensorsSparkError, ValueError):
+    """A Tensor Struct that holds no tensor, or an array that cannot become one."""

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from safetensors_spark._errors import MissingExtraError
 
 DEMO = ("pyspark", "numpy", "pyarrow", "safetensors", "sklearn", "PIL")
+ARROW = ("numpy", "pyarrow", "ml_dtypes")
 CONNECT = ("pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
 
 
