@@ -11,6 +11,8 @@ Importing this package has no effect and needs neither PySpark nor Java.
 Errors:
 
     SafetensorsSparkError
+    ├── DamagedShardError           a shard that is not what the manifest says
+    ├── DatasetChangedError         a dataset that was written again since it was opened
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
@@ -22,6 +24,8 @@ Errors:
 from importlib.metadata import version as _version
 
 from safetensors_spark._errors import (
+    DamagedShardError,
+    DatasetChangedError,
     InvalidCheckpointError,
     InvalidFileError,
     InvalidIndexError,
@@ -36,6 +40,8 @@ from safetensors_spark._session import attach, configure
 __version__ = _version("safetensors-spark")
 
 __all__ = [
+    "DamagedShardError",
+    "DatasetChangedError",
     "InvalidCheckpointError",
     "InvalidFileError",
     "InvalidIndexError",

@@ -47,3 +47,11 @@ class InvalidIndexError(SafetensorsSparkError):
 
 class InvalidTensorError(SafetensorsSparkError, ValueError):
     """A Tensor Struct that holds no tensor, or an array that cannot become one."""
+
+
+class DamagedShardError(SafetensorsSparkError):
+    """A shard that is not what the manifest says: it is cut off, or its bytes have changed."""
+
+
+class DatasetChangedError(SafetensorsSparkError):
+    """The dataset has been written again since it was opened."""

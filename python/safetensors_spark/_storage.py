@@ -107,5 +107,9 @@ class RemoteFolder:
         opened: BinaryIO = self.filesystem.open(self._path(name), "rb")
         return opened
 
+    def version(self, name: str) -> str:
+        """Another text where the store has other bytes by that name, as far as it tells."""
+        return str(self.filesystem.ukey(self._path(name)))
+
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"

@@ -1,0 +1,177 @@
+"""Remote shards on this machine's disk, within a limit, for all processes of the machine together."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, BinaryIO
+
+from safetensors_spark._contents import File
+from safetensors_spark._errors import DamagedShardError
+from safetensors_spark._extras import require
+from safetensors_spark._storage import Folder, LocalFolder, RemoteFolder
+
+_CHUNK = 8 << 20
+_THREADS = 2
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A directory of whole files, of which those that were used longest ago go when they take more than `limit` bytes.
+
+    A file takes its name when all of its bytes are there and are right. Until then its part is locked by the process
+    that downloads it; what a killed one has left is overwritten, and never used.
+    """
+
+    directory: Path
+    limit: int
+
+    def path(self, key: str, download: Callable[[BinaryIO], None]) -> Path:
+        """The file of that key, downloaded if it is not there."""
+        target = self.directory / key
+        if not self._used(target):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with self._locked(target.with_suffix(".part"), target) as part:
+                if part is not None:
+                    part.truncate(0)
+                    download(part)
+                    part.flush()
+                    Path(part.name).replace(target)
+                    self._make_room(target)
+        return target
+
+    @contextmanager
+    def _locked(self, path: Path, target: Path) -> Iterator[BinaryIO | None]:
+        """The part, which no other process has; None where another one has made the file meanwhile."""
+        while True:
+            with path.open("ab") as part:
+                fcntl.flock(part, fcntl.LOCK_EX)
+                if self._used(target):
+                    if _is_at(part, path):
+                        path.unlink()
+                    yield None
+                    return
+                if _is_at(part, path):
+                    yield part
+                    return
+
+    def _used(self, target: Path) -> bool:
+        try:
+            os.utime(target)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _make_room(self, newest: Path) -> None:
+        """Deletes files, but the newest. Who has mapped one keeps it."""
+        found = [(entry.stat(), entry.path) for entry in os.scandir(self.directory) if not entry.name.endswith(".part")]
+        taken = sum(stat.st_size for stat, _ in found)
+        for stat, path in sorted(found, key=lambda one: one[0].st_mtime_ns):
+            if taken <= self.limit or path == str(newest):
+                break
+            Path(path).unlink(missing_ok=True)
+            taken -= stat.st_size
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+class Local:
+    """Shards that are on this machine already."""
+
+    def __init__(self, folder: LocalFolder) -> None:
+        self._folder = folder
+
+    def path(self, file: File) -> Path:
+        return self._folder.path / file.name
+
+    def prefetch(self, files: Sequence[File]) -> None:
+        pass
+
+
+class Downloads:
+    """Shards that are downloaded when they are needed, or before."""
+
+    def __init__(self, folder: RemoteFolder, cache: Cache) -> None:
+        require("remote", ("crc32c",))
+        self._folder, self._cache = folder, cache
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = Lock()
+        self._running: dict[str, Future[Path]] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def path(self, file: File) -> Path:
+        """Where the shard is, once it is there. Raises `FileNotFoundError`, or `DamagedShardError` for wrong bytes."""
+        with self._lock:
+            running = self._running.pop(file.name, None)
+        if running is not None:
+            running.result()
+        return self._get(file)
+
+    def prefetch(self, files: Sequence[File]) -> None:
+        """Begins to download what will be needed soon. What goes wrong is told when it is needed."""
+        with self._lock:
+            self._threads = self._threads or ThreadPoolExecutor(_THREADS, "safetensors-spark-prefetch")
+            for file in files:
+                if file.name not in self._running:
+                    self._running[file.name] = self._threads.submit(self._get, file)
+
+    def _get(self, file: File) -> Path:
+        return self._cache.path(self._key(file), lambda target: self._download(file, target))
+
+    def _key(self, file: File) -> str:
+        """Another one where the file's bytes are others."""
+        shard = file.shard
+        version = f"{shard.bytes} {shard.crc32c}" if shard else f"{file.bytes} {self._folder.version(file.name)}"
+        where = f"{self._folder.location}/{file.name} {version}"
+        return hashlib.sha256(where.encode()).hexdigest()[:40]
+
+    def _download(self, file: File, target: BinaryIO) -> None:
+        from crc32c import crc32c
+
+        checksum = length = 0
+        with self._folder.open(file.name) as source:
+            while chunk := source.read(_CHUNK):
+                target.write(chunk)
+                checksum = crc32c(chunk, checksum)
+                length += len(chunk)
+        name = f"{self._folder.location}/{file.name}"
+        expected = file.shard.bytes if file.shard else file.bytes
+        if length != expected:
+            raise DamagedShardError(f"{name} has {length} bytes, expected {expected}.")
+        if file.shard and f"{checksum:08x}" != file.shard.crc32c:
+            raise DamagedShardError(
+                f"{name} has changed on its way or at its place: its CRC-32C is {checksum:08x}, and the manifest says "
+                f"{file.shard.crc32c}."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_folder": self._folder, "_cache": self._cache}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+
+def default_directory() -> Path:
+    """The user's folder for what can be fetched again."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "safetensors-spark"
+
+
+def fetcher(folder: Folder, cache: Cache) -> Local | Downloads:
+    return Downloads(folder, cache) if isinstance(folder, RemoteFolder) else Local(folder)  # type: ignore[arg-type]

@@ -1,0 +1,220 @@
+"""Datasets of samples."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from safetensors_spark._contents import Contents, File, look
+from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._manifest import Column, Manifest
+from safetensors_spark._storage import StorageOptions
+from safetensors_spark._verify import Progress, Report, verify
+from safetensors_spark.dataset._cache import Cache, default_directory, fetcher
+from safetensors_spark.dataset._shards import Array, Part, Shards
+
+# Shards that are downloaded before they are needed.
+_AHEAD = 2
+
+Sample = dict[str, Array]
+Batch = dict[str, Array]
+
+
+def open_dataset(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    storage_options: StorageOptions | None = None,
+    *,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache_bytes: int = 50 << 30,
+) -> Dataset:
+    """Open a dataset that was written with `batch_size`, or a folder of safetensors files, by samples.
+
+    Args:
+        path: the folder: a local path, or a URL of fsspec.
+        columns: the columns to read, all by default; of others no byte is looked at.
+        storage_options: what fsspec's file system takes.
+        cache_dir: where shards of a remote dataset are kept, for all processes of the machine; by default in the user's
+            cache folder.
+        cache_bytes: how many bytes they may take there: what was used longest ago goes.
+
+    Of a folder without a manifest the files are taken in the order of their names; the first dimension of their
+    tensors, in which those of a file must agree, counts samples.
+
+    Raises:
+        FileNotFoundError: there is no dataset.
+        InvalidManifestError, InvalidFileError: what tells of the samples cannot be relied on.
+        SafetensorsSparkError: it is a dataset by key, which `open_store` reads; or a column is not in it.
+    """
+    contents = look(path, storage_options)
+    if contents.manifest and contents.manifest.mode != "batch":
+        raise SafetensorsSparkError(f"{contents.location} was written by key: read it with `open_store`.")
+    cache = Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes)
+    return Dataset(contents, columns, cache)
+
+
+class Dataset:
+    """Samples in the order of the rows that were written: dictionaries of arrays, by column.
+
+    Arrays look at the mapped files, so that no byte is read before it is touched, and cannot be written to. They are
+    good for as long as you keep them. A dataset may be used from many threads, and sent to other processes.
+    """
+
+    def __init__(self, contents: Contents, columns: Sequence[str] | None, cache: Cache) -> None:
+        self._contents = contents
+        self._all_columns = _columns(contents)
+        self._names = _chosen(contents, self._all_columns, columns)
+        self._parts = list(_parts(contents, self._all_columns))
+        self._begins = [part.begin for part in self._parts]
+        self._shards = Shards(contents, self._names, fetcher(contents.folder, cache))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Name, dtype and shape of a sample, where all samples agree in them, of the columns that are read."""
+        return tuple(column for column in self._all_columns if column.name in self._names)
+
+    @property
+    def shards(self) -> tuple[File, ...]:
+        """The files, in the order of their samples."""
+        return tuple(part.file for part in self._parts)
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What the dataset says of itself; None for a folder of files."""
+        return self._contents.manifest
+
+    def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
+        """Read every byte, and tell what is not as it was written."""
+        return verify(self._contents, workers, progress)
+
+    def __len__(self) -> int:
+        return self._parts[-1].end if self._parts else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Batch: ...
+    def __getitem__(self, index: int | slice) -> Sample | Batch:
+        """A sample; or those of a slice, stacked: a view where they lie in one shard, else a copy."""
+        if isinstance(index, slice):
+            return self._slice(range(len(self))[index])
+        number = range(len(self))[index]
+        part = self._part(number)
+        return {name: array[number - part.begin] for name, array in self._shards.arrays(part).items()}
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+        """The samples of these numbers, as PyTorch's DataLoader asks for them."""
+        return [self[index] for index in indices]
+
+    def take(self, indices: Sequence[int] | Array) -> Batch:
+        """The samples of these numbers, stacked: each byte is copied once, shard by shard."""
+        numbers = np.asarray(indices, np.int64)
+        if numbers.ndim != 1:
+            raise IndexError(f"the numbers of samples are an array of {numbers.ndim} dimensions, expected one")
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+            raise IndexError(
+                f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
+            )
+        which = np.searchsorted(self._begins, numbers, side="right") - 1
+        batch: Batch = {}
+        for number in np.unique(which):
+            part = self._parts[number]
+            places = np.flatnonzero(which == number)
+            for name, array in self._shards.arrays(part).items():
+                if name not in batch:
+                    batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
+                _put(array, numbers[places] - part.begin, batch[name], places, name)
+        return batch or self._empty()
+
+    def batches(self, batch_size: int, drop_last: bool = False) -> Iterator[Batch]:
+        """All samples in their order, `batch_size` at a time; the last batch may be smaller, or left out."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        end = len(self) - len(self) % batch_size if drop_last else len(self)
+        for begin in range(0, end, batch_size):
+            self._prefetch_behind(min(begin + batch_size, end) - 1)
+            yield self[begin : begin + batch_size]
+
+    def __iter__(self) -> Iterator[Sample]:
+        for part in self._parts:
+            self._prefetch_behind(part.begin)
+            arrays = self._shards.arrays(part)
+            for number in range(part.end - part.begin):
+                yield {name: array[number] for name, array in arrays.items()}
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self._names)}>"
+
+    def _part(self, number: int) -> Part:
+        return self._parts[bisect_right(self._begins, number) - 1]
+
+    def _prefetch_behind(self, number: int) -> None:
+        """The shards behind the sample's."""
+        at = bisect_right(self._begins, number)
+        self._shards.prefetch(self._parts[at : at + _AHEAD])
+
+    def _empty(self) -> Batch:
+        parts = self._parts[:1]
+        return {name: array[:0] for part in parts for name, array in self._shards.arrays(part).items()}
+
+    def _slice(self, numbers: range) -> Batch:
+        if not numbers:
+            return self._empty()
+        first, last = self._part(min(numbers)), self._part(max(numbers))
+        if first is not last:
+            return self.take(np.arange(numbers.start, numbers.stop, numbers.step))
+        begin, stop = numbers.start - first.begin, numbers.stop - first.begin
+        within = slice(begin, stop if stop >= 0 else None, numbers.step)
+        return {name: array[within] for name, array in self._shards.arrays(first).items()}
+
+
+def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
+    if source.shape[1:] != target.shape[1:] or source.dtype != target.dtype:
+        raise InvalidTensorError(
+            f"column `{name}` has samples of {source.dtype} {list(source.shape[1:])} in one shard and of "
+            f"{target.dtype} {list(target.shape[1:])} in another, which cannot be stacked: take them one by one."
+        )
+    if len(places) == places[-1] - places[0] + 1:
+        np.take(source, rows, axis=0, out=target[places[0] : places[-1] + 1], mode="clip")
+    else:
+        target[places] = source[rows]
+
+
+def _columns(contents: Contents) -> tuple[Column, ...]:
+    if contents.manifest:
+        return contents.manifest.columns
+    header = contents.header(contents.files[0])
+    return tuple(Column(tensor.name, tensor.dtype, tensor.shape[1:]) for tensor in header.tensors)
+
+
+def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[str] | None) -> tuple[str, ...]:
+    names = tuple(column.name for column in columns)
+    unknown = [name for name in chosen or () if name not in names]
+    if unknown:
+        raise SafetensorsSparkError(f"{contents.location} has no column `{unknown[0]}`; it has {', '.join(names)}.")
+    return names if chosen is None else tuple(chosen)
+
+
+def _parts(contents: Contents, columns: tuple[Column, ...]) -> Iterator[Part]:
+    begin = 0
+    for file in contents.files:
+        end = begin + (file.shard.samples if file.shard else _samples(contents, file))
+        if end > begin:
+            yield Part(file, begin, end)
+        begin = end
+
+
+def _samples(contents: Contents, file: File) -> int:
+    """The samples of a file that no manifest counts."""
+    counts = {tensor.name: tensor.shape[0] if tensor.shape else None for tensor in contents.header(file).tensors}
+    if len(set(counts.values())) != 1 or None in counts.values():
+        raise DamagedShardError(
+            f"{contents.folder.location}/{file.name}: its tensors have {counts} samples, and must agree in their first "
+            "dimension to be read by samples."
+        )
+    return next(count for count in counts.values() if count is not None)
