@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql._typing import ColumnOrName
 
-__all__ = ["Dtype", "Rounding", "arr_to_st", "st_to_array"]
+__all__ = ["Dtype", "Rounding", "arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long"]
 
 Dtype = Literal["F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"]
 """The dtypes that numbers can be encoded as."""
@@ -71,3 +71,40 @@ def st_to_array(tensor: ColumnOrName) -> Column:
     from pyspark.sql import functions as F
 
     return F.call_function(_connect.function_name("st_to_array"), tensor)
+
+
+def st_to_array_double(tensor: ColumnOrName) -> Column:
+    """Decode a Tensor Struct to a flat array of 64-bit floats.
+
+    Args:
+        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of any dtype but C64 and those whose
+            elements are smaller than a byte.
+
+    Returns:
+        A column `array<double>` of `product(shape)` elements in row-major order; null where the tensor is null.
+        All come through exactly but integers past 2^53, which are rounded to the nearest double.
+
+    Spark fails the query when the bytes do not fit shape and dtype.
+    """
+    from pyspark.sql import functions as F
+
+    return F.call_function(_connect.function_name("st_to_array_double"), tensor)
+
+
+def st_to_array_long(tensor: ColumnOrName) -> Column:
+    """Decode a Tensor Struct to a flat array of 64-bit integers.
+
+    Args:
+        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of any dtype but C64 and those whose
+            elements are smaller than a byte.
+
+    Returns:
+        A column `array<bigint>` of `product(shape)` elements in row-major order; null where the tensor is null.
+        Integers come through exactly; floats give up their fraction.
+
+    Spark fails the query when the bytes do not fit shape and dtype, and when an element is NaN, infinite or past what
+    a 64-bit integer holds, with its value and index.
+    """
+    from pyspark.sql import functions as F
+
+    return F.call_function(_connect.function_name("st_to_array_long"), tensor)

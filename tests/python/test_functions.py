@@ -11,7 +11,7 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
 import safetensors_spark as sts
-from safetensors_spark.functions import arr_to_st, st_to_array
+from safetensors_spark.functions import arr_to_st, st_to_array, st_to_array_double, st_to_array_long
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,33 @@ def test_rounding_is_passed_on(spark: SparkSession) -> None:
 
 def test_decoding_gives_the_numbers_back(spark: SparkSession) -> None:
     assert _value(spark, st_to_array(arr_to_st("a", [2], "F16"))) == [1.5, 2.5]
+
+
+def test_doubles_lose_nothing_of_f64(spark: SparkSession) -> None:
+    tenth = F.array(F.lit(0.1), F.lit(1e300))
+    assert _value(spark, st_to_array_double(arr_to_st(tenth, [2], "F64"))) == [0.1, 1e300]
+    assert _value(spark, st_to_array(arr_to_st(tenth, [2], "F64"))) == [
+        struct.unpack("<f", bytes.fromhex("cdcccc3d"))[0],
+        float("inf"),
+    ]
+
+
+def test_longs_lose_nothing_of_i64(spark: SparkSession) -> None:
+    numbers = [2**53 + 1, -(2**63)]
+    array = F.array(*map(F.lit, numbers))
+    assert _value(spark, st_to_array_long(arr_to_st(array, [2], "I64"))) == numbers
+    assert _value(spark, st_to_array_double(arr_to_st(array, [2], "I64"))) == [2.0**53, -(2.0**63)]
+
+
+def test_longs_give_up_fractions_and_refuse_what_they_cannot_hold(spark: SparkSession) -> None:
+    assert _value(spark, st_to_array_long(arr_to_st(F.array(F.lit(-1.9)), [1], "F32"))) == [-1]
+    with pytest.raises(Exception, match="st_to_array_long: I64 cannot hold NaN, the element at index 1"):
+        _value(spark, st_to_array_long(arr_to_st(F.array(F.lit(1.0), F.lit(float("nan"))), [2], "F32")))
+
+
+def test_a_tensor_that_is_null_has_no_array(spark: SparkSession) -> None:
+    for decode in (st_to_array, st_to_array_double, st_to_array_long):
+        assert _value(spark, decode(arr_to_st("a", F.lit(None), "F32"))) is None
 
 
 def test_a_dtype_that_is_none_is_refused_before_anything_runs(spark: SparkSession) -> None:
