@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.functions
 
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.execution.{ProjectExec, WholeStageCodegenExec}
 import org.apache.spark.sql.functions.{call_function, col, expr, lit}
 
@@ -10,16 +11,29 @@ class SessionTest extends FunctionsTest {
 
   private val roundTrip = "st_to_array(arr_to_st(array(id, id + 1), array(2), 'F16', 'nearest_even'))"
 
-  test("a projection of the functions runs inside whole-stage code generation") {
-    val df   = sql(s"SELECT $roundTrip AS v FROM range(3)")
-    val plan = df.queryExecution.executedPlan
-    val compiled = plan.collect { case stage: WholeStageCodegenExec =>
-      stage.collect { case p: ProjectExec => p }
+  private val arguments = Map(
+    "literals" -> "'F16', 'nearest_even'",
+    "columns"  -> "left(concat('F16', id), 3), concat('nearest_', left(concat('even', id), 4))"
+  )
+
+  for (decode <- Elements.all.map(_.function); (kind, dtypeAndRounding) <- arguments)
+    test(s"$decode and arr_to_st of $kind run inside whole-stage code generation") {
+      val shape = if (kind == "literals") "array(2)" else "array(CAST(id - id + 2 AS INT))"
+      val query =
+        s"SELECT $decode(arr_to_st(array(id, id + 1), $shape, $dtypeAndRounding)) AS v FROM range(3)"
+      val df       = sql(query)
+      val plan     = df.queryExecution.executedPlan
+      val compiled = plan.collect { case stage: WholeStageCodegenExec => stage }
+      val projects = compiled.flatMap(_.collect { case p: ProjectExec => p })
+      // Without functions that leave code generation for the interpreter, as all of the stage would be beside it.
+      val fallbacks = projects.flatMap(_.expressions.flatMap(_.collect { case e: CodegenFallback => e }))
+      assert(projects.exists(_.toString.contains(s"$decode(arr_to_st(")) && fallbacks.isEmpty, plan)
+      assert(s"""\\*\\(1\\) Project \\[$decode\\(""".r.findFirstIn(plan.toString).isDefined, plan)
+      val code = compiled.map(_.doCodeGen()._2.body).mkString
+      assert(code.contains("TensorToArray") && code.contains("ArrayToTensor"), code)
+      val values = df.collect().map(_.getSeq[Any](0).map(_.toString.toDouble)).toSeq
+      assert(values == Seq(Seq(0.0, 1.0), Seq(1.0, 2.0), Seq(2.0, 3.0)))
     }
-    assert(compiled.flatten.exists(_.toString.contains("arr_to_st")), plan)
-    assert("""\*\(1\) Project \[st_to_array\(""".r.findFirstIn(plan.toString).isDefined, plan)
-    assert(df.collect().map(_.getSeq[Float](0)).toSeq == Seq(Seq(0f, 1f), Seq(1f, 2f), Seq(2f, 3f)))
-  }
 
   test("interpreted evaluation gives what generated code gives") {
     val query     = s"SELECT $roundTrip AS v, arr_to_st(array(id), array(1), 'U8') AS t FROM range(3)"
