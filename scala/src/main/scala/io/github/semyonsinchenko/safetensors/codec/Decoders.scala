@@ -82,11 +82,15 @@ private[codec] object DecodeU16 extends FloatDecoder {
 }
 
 private[codec] object DecodeF16 extends FloatDecoder {
+  // Twice as fast as the arithmetic.
+  private lazy val table = Array.tabulate(1 << 16)(HalfFloat.f16ToFloat)
+
   def floats(bytes: Array[Byte]): Array[Float] = {
-    val from = LittleEndian(bytes)
-    val to   = new Array[Float](bytes.length / 2)
-    var i    = 0
-    while (i < to.length) { to(i) = HalfFloat.f16ToFloat(from.getShort(2 * i)); i += 1 }
+    val from   = LittleEndian(bytes)
+    val to     = new Array[Float](bytes.length / 2)
+    val number = table
+    var i      = 0
+    while (i < to.length) { to(i) = number(from.getShort(2 * i) & 0xffff); i += 1 }
     to
   }
 }

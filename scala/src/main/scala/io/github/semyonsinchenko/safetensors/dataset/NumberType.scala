@@ -86,7 +86,7 @@ object NumberType {
   private def via[A](encoder: Encoder[A])(elements: ArrayData => A): Encode =
     (values, out) => encoder.encode(elements(values), out)
 
-  private[dataset] val IsLittleEndian = ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+  private[safetensors] val IsLittleEndian = ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
 
   /** The index of the first null; -1 where there is none. */
   def indexOfNull(values: ArrayData): Int = values match {

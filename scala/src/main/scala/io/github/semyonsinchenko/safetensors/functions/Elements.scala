@@ -1,31 +1,45 @@
 package io.github.semyonsinchenko.safetensors.functions
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
-import org.apache.spark.sql.types.{DataType, DoubleType, FloatType, LongType}
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.Platform
 
 import io.github.semyonsinchenko.safetensors.codec.Decoder
+import io.github.semyonsinchenko.safetensors.dataset.NumberType
+import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** What a tensor's elements are decoded to, and the function that does so. */
-sealed abstract class Elements(val function: String, val dataType: DataType)
+sealed abstract class Elements(val function: String, number: NumberType)
     extends Product with Serializable {
 
-  def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData
+  def dataType: DataType = number.sparkType
+
+  /** The array of the elements that the bytes are, by the decoder of their dtype. */
+  final def array(dtype: Dtype, decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
+    if (dtype == number.dtype && NumberType.IsLittleEndian) copy(bytes) else decode(decoder, bytes)
+
+  protected def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData
+
+  private def copy(bytes: Array[Byte]): UnsafeArrayData = {
+    val size = dataType.defaultSize
+    UnsafeArrayData.fromPrimitiveArray(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length / size, size)
+  }
 }
 
 object Elements {
 
-  case object Floats extends Elements("st_to_array", FloatType) {
-    def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
+  case object Floats extends Elements("st_to_array", NumberType.Float) {
+    protected def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
       UnsafeArrayData.fromPrimitiveArray(decoder.floats(bytes))
   }
 
-  case object Doubles extends Elements("st_to_array_double", DoubleType) {
-    def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
+  case object Doubles extends Elements("st_to_array_double", NumberType.Double) {
+    protected def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
       UnsafeArrayData.fromPrimitiveArray(decoder.doubles(bytes))
   }
 
-  case object Longs extends Elements("st_to_array_long", LongType) {
-    def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
+  case object Longs extends Elements("st_to_array_long", NumberType.Long) {
+    protected def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
       UnsafeArrayData.fromPrimitiveArray(decoder.longs(bytes))
   }
 

@@ -20,7 +20,7 @@ final class TensorToArray(elements: Elements) extends Serializable {
         s"$dtype elements cannot be given as ${elements.dataType.sql}. Take the tensor's `data`, and decode it in Python."))
     val bytes = tensor.getBinary(TensorStruct.Data)
     checkLength(bytes.length, dtype, tensor.getArray(TensorStruct.Shape))
-    try elements.decode(decoder, bytes)
+    try elements.array(dtype, decoder, bytes)
     catch { case e: UnencodableValueException => throw error(s"${e.getMessage}.") }
   }
 
