@@ -12,7 +12,7 @@ Errors:
 
     SafetensorsSparkError
     ├── DamagedShardError           a shard that is not what the manifest says
-    ├── DatasetChangedError         a dataset that was written again since it was opened
+    ├── DatasetChangedError         a dataset that was written again since it was opened or logged
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read

@@ -54,4 +54,4 @@ class DamagedShardError(SafetensorsSparkError):
 
 
 class DatasetChangedError(SafetensorsSparkError):
-    """The dataset has been written again since it was opened."""
+    """The dataset has been written again since it was opened, or since MLflow logged it."""

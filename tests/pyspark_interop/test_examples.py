@@ -17,6 +17,7 @@ ENVIRONMENT = {
     **os.environ,
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     "PYSPARK_PYTHON": sys.executable,
+    "MLFLOW_DISABLE_TELEMETRY": "true",
     "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
 }
 

@@ -22,10 +22,12 @@ class LayersTest extends AnyFunSuite {
 
   private def layers(names: String*): Seq[String] = names.map("semyonsinchenko.safetensors." + _)
 
-  mustNotKnow("format", "org.apache" +: layers("codec", "dataset", "read", "write", "functions"): _*)
-  mustNotKnow("codec", "org.apache" +: layers("dataset", "read", "write", "functions"): _*)
-  mustNotKnow("dataset", layers("read", "write", "functions"): _*)
-  mustNotKnow("read", layers("write", "functions"): _*)
-  mustNotKnow("write", layers("read", "functions"): _*)
-  mustNotKnow("functions", layers("read", "write"): _*)
+  mustNotKnow("format",
+    "org.apache" +: layers("codec", "dataset", "read", "write", "functions", "mlflow"): _*)
+  mustNotKnow("codec", "org.apache" +: layers("dataset", "read", "write", "functions", "mlflow"): _*)
+  mustNotKnow("dataset", layers("read", "write", "functions", "mlflow"): _*)
+  mustNotKnow("read", layers("write", "functions", "mlflow"): _*)
+  mustNotKnow("write", layers("read", "functions", "mlflow"): _*)
+  mustNotKnow("functions", layers("read", "write", "mlflow"): _*)
+  mustNotKnow("mlflow", layers("read", "write", "functions"): _*)
 }
