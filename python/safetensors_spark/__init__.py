@@ -12,7 +12,8 @@ Errors:
 
     SafetensorsSparkError
     ├── DamagedShardError           a shard that is not what the manifest says
-    ├── DatasetChangedError         a dataset that was written again since it was opened or logged
+    ├── DatasetChangedError         a dataset that was written again since it was opened
+    ├── IncompatibleVersionError    `configure`, `attach`: package, jar and Spark do not fit each other
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
@@ -26,6 +27,7 @@ from importlib.metadata import version as _version
 from safetensors_spark._errors import (
     DamagedShardError,
     DatasetChangedError,
+    IncompatibleVersionError,
     InvalidCheckpointError,
     InvalidFileError,
     InvalidIndexError,
@@ -42,6 +44,7 @@ __version__ = _version("safetensors-spark")
 __all__ = [
     "DamagedShardError",
     "DatasetChangedError",
+    "IncompatibleVersionError",
     "InvalidCheckpointError",
     "InvalidFileError",
     "InvalidIndexError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,13 @@ def function_name(name: str) -> str:
     """
     spark = _active()
     return name if spark is None or _has_functions(spark) else f"{_CATALOG}.{name}"
+
+
+def jar_version(spark: SparkSession) -> str | None:
+    """The version of the connector's jar that the session has on the server, as our catalog tells it."""
+    rows = spark.sql(f"DESCRIBE NAMESPACE EXTENDED {_CATALOG}.wide").collect()
+    found = re.search(r"\(version,([^)]+)\)", "\n".join(str(row["info_value"]) for row in rows))
+    return found[1] if found else None
 
 
 def _has_functions(spark: SparkSession) -> bool:

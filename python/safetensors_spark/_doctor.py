@@ -8,15 +8,13 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from safetensors_spark import _extras, _java
+from safetensors_spark import _extras, _java, _versions
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._jar import jar_path
 
-SUPPORTED_SPARK = ((4, 0), (4, 3))
 _INSTALL_SPARK = 'pip install "safetensors-spark[spark]"'
 
 
@@ -75,7 +73,7 @@ def examine_java(env: Mapping[str, str], spark: str | None) -> Finding:
     found = f"{java.version}, {where}{_shadowed(env, java)}"
     if java.version < 17:
         return Finding("Java", False, found, f"Spark 4 needs Java 17 or newer. {install}")
-    if java.version >= 23 and spark is not None and _line(spark) < (4, 2):
+    if java.version >= 23 and spark is not None and _versions.line(spark) < (4, 2):
         return Finding("Java", False, found, f"Spark {spark} does not run on Java {java.version}. {install}")
     return Finding("Java", True, found)
 
@@ -89,11 +87,11 @@ def _shadowed(env: Mapping[str, str], used: _java.Java) -> str:
 
 def examine_pyspark(spark: str | None) -> Finding:
     """Whether PySpark is installed, in a version that the connector is tested with."""
-    lowest, highest = (".".join(map(str, line)) for line in SUPPORTED_SPARK)
     if spark is None:
         return Finding("PySpark", False, "not installed", _INSTALL_SPARK)
-    if SUPPORTED_SPARK[0] <= _line(spark) <= SUPPORTED_SPARK[1]:
+    if _versions.SUPPORTED_SPARK[0] <= _versions.line(spark) <= _versions.SUPPORTED_SPARK[1]:
         return Finding("PySpark", True, spark)
+    lowest, highest = _versions.supported()
     mend = f'The connector supports {lowest} to {highest}: pip install "pyspark=={highest}.*"'
     return Finding("PySpark", False, spark, mend)
 
@@ -107,7 +105,7 @@ def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
         mend = unset if "SPARK_HOME" in env else _INSTALL_SPARK
         return Finding("Spark", False, f"no Spark in {home}" if home else "not installed", mend)
     found = jars[0].removesuffix(".jar").split("-")[-1]
-    if spark is not None and _line(found) != _line(spark):
+    if spark is not None and _versions.line(found) != _versions.line(spark):
         return Finding("Spark", False, f"{found} in {home}, but PySpark is {spark}", unset)
     return Finding("Spark", True, f"{found}, {home}")
 
@@ -115,7 +113,7 @@ def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
 def examine_jar() -> Finding:
     """Whether the connector's jar is in the package, and of its version."""
     reinstall = "pip install --force-reinstall --no-deps safetensors-spark"
-    package = version("safetensors-spark")
+    package = _versions.package()
     try:
         path = jar_path()
         built = _jar_version(path)
@@ -131,6 +129,7 @@ def _uses(parts: list[Finding]) -> list[Finding]:
     return [
         _use("Spark in this process", parts, [], ""),
         _use("Spark Connect, as a client", remote, _extras.missing(_extras.CONNECT), "pyspark[connect]"),
+        _use("safetensors_spark.arrow", [], _extras.missing(_extras.ARROW), "safetensors-spark[arrow]"),
         _use("safetensors-spark demo", parts, _extras.missing(_extras.DEMO), "safetensors-spark[demo]"),
     ]
 
@@ -152,11 +151,6 @@ def _pyspark_version() -> str | None:
 def _package_folder(name: str) -> str | None:
     spec = find_spec(name)
     return str(Path(spec.origin).parent) if spec and spec.origin else None
-
-
-def _line(spark: str) -> tuple[int, ...]:
-    """The release line: (4, 1) of 4.1.4."""
-    return tuple(map(int, re.findall(r"\d+", spark)[:2]))
 
 
 def _jar_version(path: str) -> str:

@@ -5,6 +5,10 @@ class SafetensorsSparkError(Exception):
     """Base of every error that this package raises on its own account."""
 
 
+class IncompatibleVersionError(SafetensorsSparkError):
+    """The package, the connector's jar that Spark has, and Spark are of versions that do not fit each other."""
+
+
 class MissingExtraError(SafetensorsSparkError):
     """A command or module needs a package that only an extra of the distribution installs."""
 

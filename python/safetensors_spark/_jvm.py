@@ -49,6 +49,13 @@ def session_has_connector(spark: SparkSession) -> bool:
     return _loads(_session_loader(spark))
 
 
+def connector_jar(spark: SparkSession) -> tuple[str | None, str]:
+    """The version and the place of the jar from which this classic session has the connector."""
+    extensions: Any = _session_loader(spark).loadClass(_EXTENSIONS)
+    place = extensions.getProtectionDomain().getCodeSource().getLocation().toString()
+    return extensions.getPackage().getImplementationVersion(), place
+
+
 def register_functions(spark: SparkSession) -> None:
     """Register the SQL functions with a classic session that has the jar."""
     extensions: Any = _session_loader(spark).loadClass(_EXTENSIONS)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark import _connect, _jar_settings, _jvm
+from safetensors_spark import _connect, _jar_settings, _jvm, _versions
 from safetensors_spark._jar import jar_path
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Warns when it comes too late, because a JVM without the jar runs already or the session is a remote one: then
     build the session and call `attach`.
+
+    Raises `IncompatibleVersionError` for a Spark before 4.0, and when you named the connector's jar in another version.
     """
+    _versions.check_spark(_pyspark_version())
     options: dict[str, Any] = builder._options
     if _remote(options).startswith("sc://"):
         _warn("A jar on the builder does not reach a Spark Connect server.")
@@ -44,6 +47,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     submitted = _jar_settings.in_submit_args(submit_args)
     mine = _jar_settings.split(options.get("spark.jars"))
     jars = _jar_settings.merge(mine, submitted, _jar_settings.in_defaults(_defaults(os.environ)), [jar_path()])
+    _versions.check_named(jars)
     if submitted:
         os.environ[_SUBMIT_ARGS] = _jar_settings.join_submit_args(submit_args, jars)
     if _jvm.runs() and not _jvm.has_connector():
@@ -60,7 +64,11 @@ def attach(spark: SparkSession) -> None:
 
     A Spark Connect client can send the jar, but only a server that was started with it has the functions by their own
     names. On others, `safetensors_spark.functions` calls the catalog's, and SQL names them: `safetensors.st_to_array`.
+
+    Raises `IncompatibleVersionError` for a Spark before 4.0, and when the session has the connector's jar in another
+    version than this package.
     """
+    _versions.check_spark(spark.version)
     if spark.conf.get(CATALOG, None) is None:
         spark.conf.set(CATALOG, CATALOG_CLASS)
     if _connect.is_remote(spark):
@@ -73,6 +81,7 @@ def _attach_classic(spark: SparkSession) -> None:
     if not _jvm.session_has_connector(spark):
         path = jar_path().replace("\\", "\\\\").replace("'", "\\'")
         spark.sql(f"ADD JAR '{path}'")
+    _versions.check_jar(*_jvm.connector_jar(spark))
     if not _has_functions(spark):
         _jvm.register_functions(spark)
 
@@ -80,6 +89,8 @@ def _attach_classic(spark: SparkSession) -> None:
 def _attach_connect(spark: SparkSession) -> None:
     if not _has_functions(spark):
         spark.addArtifacts(jar_path())
+    if spark.conf.get(CATALOG) == CATALOG_CLASS:
+        _versions.check_jar(_connect.jar_version(spark))
 
 
 def _has_functions(spark: SparkSession) -> bool:
@@ -113,6 +124,12 @@ def _spark_home(env: Mapping[str, str]) -> Path:
     import pyspark
 
     return Path(pyspark.__file__).parent
+
+
+def _pyspark_version() -> str:
+    import pyspark
+
+    return str(pyspark.__version__)
 
 
 def _warn(reason: str) -> None:

@@ -4,14 +4,19 @@ What works in a session is always shown by the same steps: encode and write, rea
 """
 
 import os
+import socket
 import subprocess
 import sys
+import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
+
+import safetensors_spark as sts
 
 _PRELUDE = """
 import os
@@ -208,16 +213,83 @@ round_trip(spark)
     assert done.stdout == _ROUND_TRIP
 
 
-def test_a_connect_server_without_the_jar(run: Run) -> None:
-    done = run(
-        """
-spark = builder().remote("local[1]").getOrCreate()
-for attempt in range(2):
-    sts.attach(spark)
-    round_trip(spark)
+@pytest.mark.parametrize("with_jar", [True, False], ids=["with_the_jar", "without_the_jar"])
+def test_a_connect_server_in_another_process(run: Run, tmp_path: Path, with_jar: bool) -> None:
+    with _connect_server(tmp_path, *(["--jars", sts.jar_path()] if with_jar else [])) as url:
+        done = run(f"""
+from safetensors_spark.arrow import stack
+spark = sts.configure(SparkSession.builder.remote({url!r})).getOrCreate()
+sts.attach(spark)
+sts.attach(spark)
+round_trip(spark)
 type(spark.catalog).functionExists = None  # the helpers have asked, and do not ask again
-print(spark.sql("SELECT array(7) AS v").select(st_to_array(arr_to_st("v", [1], "U8"))).first()[0])
+rows = spark.sql("SELECT array(7) AS v").select(arr_to_st("v", [1], "BF16").alias("x"))
+print(rows.select(st_to_array("x")).first()[0], stack(rows.toArrow()["x"]).tolist())
+""")
+    assert done.stdout == _ROUND_TRIP + "[7.0] [[7.0]]\n"
+    assert "UserWarning: A jar on the builder does not reach a Spark Connect server." in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_a_jar_of_another_version_is_named_with_both_versions(run: Run, tmp_path: Path, kind: str) -> None:
+    old = _jar_of_version("0.0.9", tmp_path / "old.jar")
+    session = "classic()" if kind == "classic" else 'builder().remote("local[1]")'
+    done = run(
+        f"""
+spark = {session}.config("spark.jars", {str(old)!r}).getOrCreate()
+try:
+    sts.attach(spark)
+except sts.IncompatibleVersionError as error:
+    print(error)
 """,
-        SPARK_TESTING="1",
+        **({} if kind == "classic" else {"SPARK_TESTING": "1"}),
     )
-    assert done.stdout == 2 * _ROUND_TRIP + "[7.0]\n"
+    where = f"file:{old}" if kind == "classic" else "that Spark has"
+    assert done.stdout.startswith(
+        f"The connector's jar {where} is 0.0.9, but the package safetensors-spark is {sts.__version__}. Take that jar"
+    )
+    assert done.stdout.endswith(
+        '--jars "$(safetensors-spark jar-path)", or install the package that fits it: '
+        'pip install "safetensors-spark==0.0.9"\n'
+    )
+
+
+@contextmanager
+def _connect_server(folder: Path, *options: str) -> Iterator[str]:
+    """A server of Spark Connect in a process of its own; gives the URL for clients."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"ui.enabled": "false", "connect.grpc.binding.port": port, "connect.grpc.binding.address": "127.0.0.1"}
+    confs = [argument for name, value in settings.items() for argument in ("--conf", f"spark.{name}={value}")]
+    main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    log = folder / "server.log"
+    command = _submit("--master", "local[1]", *confs, *options, *main)
+    env = {name: value for name, value in os.environ.items() if name not in _OURS}
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=env) as server,
+    ):
+        try:
+            while not _listens(port):
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.2)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _jar_of_version(version: str, path: Path) -> Path:
+    """The connector's jar, under another version in its manifest."""
+    with zipfile.ZipFile(sts.jar_path()) as ours, zipfile.ZipFile(path, "w") as other:
+        for entry in ours.infolist():
+            content = ours.read(entry)
+            if entry.filename == "META-INF/MANIFEST.MF":
+                content = content.replace(f"-Version: {sts.__version__}".encode(), f"-Version: {version}".encode())
+            other.writestr(entry, content)
+    return path

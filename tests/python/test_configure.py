@@ -1,11 +1,15 @@
 """`configure` adds one jar and one catalog to what the user has, and nothing else. No JVM starts here."""
 
 import os
+import re
 import shlex
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -79,6 +83,30 @@ def test_a_catalog_of_the_user_s_stays(monkeypatch: pytest.MonkeyPatch, tmp_path
     for option in ("--conf ", "--conf=", "-c "):
         monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{option}{CATALOG}=mine pyspark-shell")
         assert CATALOG not in sts.configure(SparkSession.builder)._options
+
+
+def test_the_connector_s_jar_of_another_version_is_refused_with_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = "hdfs:/jars/safetensors-spark_2.13-0.0.9.jar"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {old} pyspark-shell")
+    message = f"jar {old} is 0.0.9, but the package safetensors-spark is {sts.__version__}. Take that jar away"
+    with pytest.raises(sts.IncompatibleVersionError, match=re.escape(message)):
+        sts.configure(SparkSession.builder)
+    same = old.replace("0.0.9", sts.__version__)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {same} pyspark-shell")
+    assert sts.configure(SparkSession.builder)._options["spark.jars"] == f"{same},{sts.jar_path()}"
+
+
+def test_a_spark_before_4_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = (
+        f"This is Spark 3.5.6, but safetensors-spark {sts.__version__} is for Spark 4.0 to 4.3, which has Scala 2.13."
+    )
+    builder = SparkSession.builder
+    monkeypatch.setattr(pyspark, "__version__", "3.5.6")
+    with pytest.raises(sts.IncompatibleVersionError, match=re.escape(message)):
+        sts.configure(builder)
+    session = cast(SparkSession, SimpleNamespace(version="3.5.6"))  # as much of one as is looked at
+    with pytest.raises(sts.IncompatibleVersionError, match=re.escape(message)):
+        sts.attach(session)
 
 
 def test_twice_is_the_same_as_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

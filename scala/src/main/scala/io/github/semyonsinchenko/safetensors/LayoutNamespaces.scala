@@ -2,6 +2,8 @@ package io.github.semyonsinchenko.safetensors
 
 import java.util
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException
 import org.apache.spark.sql.connector.catalog.{Identifier, NamespaceChange, SupportsNamespaces}
 
@@ -39,8 +41,13 @@ private[safetensors] trait LayoutNamespaces extends SupportsNamespaces {
 
   override def namespaceExists(namespace: Array[String]): Boolean = isNamespace(namespace)
 
-  override def loadNamespaceMetadata(namespace: Array[String]): util.Map[String, String] =
-    if (isNamespace(namespace)) util.Map.of() else throw new NoSuchNamespaceException(namespace)
+  /** The jar's version: what `DESCRIBE NAMESPACE EXTENDED` shows, and all that a Connect client can ask. */
+  override def loadNamespaceMetadata(namespace: Array[String]): util.Map[String, String] = {
+    if (!isNamespace(namespace)) throw new NoSuchNamespaceException(namespace)
+    // Only a jar has one.
+    Option(getClass.getPackage.getImplementationVersion).map(version => Map("version" -> version)).getOrElse(
+      Map.empty[String, String]).asJava
+  }
 
   override def createNamespace(namespace: Array[String], metadata: util.Map[String, String]): Unit = refuse()
 
