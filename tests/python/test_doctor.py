@@ -1,11 +1,15 @@
 """`safetensors-spark doctor` in set-ups that are broken in one way each."""
 
+import re
+import shutil
 import sys
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
+import safetensors_spark as sts
 from command import run
 from safetensors_spark import _doctor
 from safetensors_spark._doctor import Finding
@@ -32,10 +36,36 @@ class FakeJava:
         return str(home)
 
 
-def _command(env: dict[str, str]) -> tuple[int, str]:
-    done = run("doctor", env={"JAVA_HOME": "", "SPARK_HOME": "", **env})
+def _command(env: dict[str, str], *python: str) -> tuple[int, str]:
+    done = run("doctor", env={"JAVA_HOME": "", "SPARK_HOME": "", **env}, python=python)
     assert done.stderr == ""
     return done.returncode, done.stdout
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with the package as a wheel installs it, but without its jar."""
+    site = tmp_path / "site"
+    package = Path(sts.__file__).parent
+    shutil.copytree(package, site / package.name, ignore=shutil.ignore_patterns("jars", "__pycache__"))
+    metadata = Path(str(distribution("safetensors-spark").locate_file(""))).glob("safetensors_spark-*.dist-info")
+    for folder in metadata:
+        shutil.copytree(folder, site / folder.name)
+    return site
+
+
+def _put_jar(site: Path, version: str) -> Path:
+    """Gives the package a jar that says this version."""
+    jar = site / "safetensors_spark" / "jars" / "connector.jar"
+    jar.parent.mkdir()
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\r\nImplementation-Version: {version}\r\n")
+    return jar
+
+
+def _squeezed(said: str) -> str:
+    """Without the spaces that line columns up."""
+    return re.sub(" +", " ", said)
 
 
 def _part(name: str, findings: list[Finding]) -> Finding:
@@ -70,11 +100,17 @@ def test_java_home_without_java(tmp_path: Path) -> None:
     assert "Unset JAVA_HOME, or correct it." in said
 
 
-@pytest.mark.parametrize("said", ['openjdk version "11.0.25" 2024-10-15', 'java version "1.8.0_412"'])
-def test_java_too_old(java: FakeJava, said: str) -> None:
-    found = _doctor.examine_java({"JAVA_HOME": java.home(said)}, "4.1.4")
-    assert not found.ok
-    assert "Spark 4 needs Java 17 or newer." in found.mend
+@pytest.mark.parametrize(
+    ("said", "version"), [('openjdk version "11.0.25" 2024-10-15', 11), ('java version "1.8.0_412"', 8)]
+)
+def test_java_too_old(java: FakeJava, said: str, version: int) -> None:
+    home = java.home(said)
+    code, report = _command({"JAVA_HOME": home})
+    assert code == 1
+    assert f"no  Java       {version}, {home}/bin/java (from JAVA_HOME)" in report
+    assert "no Spark in this process lacks Java" in _squeezed(report)
+    assert "ok Spark Connect, as a client" in _squeezed(report)
+    assert "Java Spark 4 needs Java 17 or newer. Install a JDK 17 or 21, or point JAVA_HOME" in _squeezed(report)
 
 
 @pytest.mark.parametrize("said", ['openjdk version "17.0.15" 2025-04-15', 'openjdk version "21" 2023-09-19 LTS'])
@@ -115,12 +151,13 @@ def test_a_pyspark_that_is_not_supported(tmp_path: Path, version: str) -> None:
     assert 'The connector supports 4.0 to 4.3: pip install "pyspark==4.3.*"' in said
 
 
-def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    diagnosis = _doctor.examine({})
-    pyspark = _part("PySpark", diagnosis.parts)
-    assert (pyspark.found, pyspark.mend) == ("not installed", 'pip install "safetensors-spark[spark]"')
-    assert not diagnosis.spark_works
+def test_no_pyspark(site: Path) -> None:
+    _put_jar(site, sts.__version__)
+    code, said = _command({"PYTHONPATH": str(site)}, "-S")  # without site-packages
+    assert code == 1
+    assert "no  PySpark    not installed" in said
+    assert "no Spark in this process lacks PySpark, Spark" in _squeezed(said)
+    assert 'PySpark pip install "safetensors-spark[spark]"' in _squeezed(said)
 
 
 def test_a_spark_home_of_another_version(tmp_path: Path) -> None:
@@ -136,23 +173,20 @@ def test_a_spark_home_without_spark(tmp_path: Path) -> None:
     assert (found.ok, found.found) == (False, f"no Spark in {tmp_path}")
 
 
-def test_a_jar_of_another_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    jar = tmp_path / "other.jar"
-    with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\nImplementation-Version: 9.9.9\r\n")
-    monkeypatch.setattr(_doctor, "jar_path", lambda: str(jar))
-    found = _doctor.examine_jar()
-    assert not found.ok
-    assert found.found.startswith(f"{jar} is 9.9.9, but the package is ")
-    assert found.mend == "pip install --force-reinstall --no-deps safetensors-spark"
+def test_a_jar_of_another_version(site: Path) -> None:
+    jar = _put_jar(site, "9.9.9")
+    code, said = _command({"PYTHONPATH": str(site)})
+    assert code == 1
+    assert f"no  Connector  {jar} is 9.9.9, but the package is {sts.__version__}" in said
+    assert "pip install --force-reinstall --no-deps safetensors-spark" in said
 
 
-def test_no_jar(monkeypatch: pytest.MonkeyPatch) -> None:
-    def jar_path() -> str:
-        raise FileNotFoundError("jars holds no jar")
-
-    monkeypatch.setattr(_doctor, "jar_path", jar_path)
-    assert _doctor.examine_jar().found == "jars holds no jar"
+def test_no_jar(site: Path) -> None:
+    code, said = _command({"PYTHONPATH": str(site)})
+    assert code == 1
+    assert f"no  Connector  {site / 'safetensors_spark' / 'jars'} holds no jar: the installation is damaged." in said
+    assert "no Spark Connect, as a client lacks Connector" in _squeezed(said)
+    assert "pip install --force-reinstall --no-deps safetensors-spark" in said
 
 
 def test_what_does_not_work_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
