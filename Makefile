@@ -10,7 +10,7 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
-.PHONY: demo test fuzz bench check format test-scala test-python environments test-sparks links build jar clean
+.PHONY: demo test fuzz bench jmh check format test-scala test-python environments test-sparks links build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
@@ -19,6 +19,10 @@ demo: jar $(UV)
 # Tables of how fast it is beside what else one could use; takes half an hour on a machine that does nothing else.
 bench: jar $(UV)
 	@$(UV) run python -m benchmarks $(BENCH)
+
+# A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
+jmh:
+	@$(SBT) "benchmarks/Jmh/runMain io.github.semyonsinchenko.safetensors.functions.FunctionsTable $(JMH)"
 
 # Everything that must hold before a merge.
 test: jar check test-scala links test-python test-sparks
@@ -83,5 +87,5 @@ jar:
 
 # What builds and tests leave behind; `.tools` stays, since it is only fetched.
 clean:
-	rm -rf dist demo target scala/target scala/src/test/target project/target project/project
+	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .mypy_cache .pytest_cache .hypothesis .ruff_cache

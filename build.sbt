@@ -76,7 +76,18 @@ lazy val tests = (project in file("scala/src/test"))
     Test / baseDirectory     := (ThisBuild / baseDirectory).value
   )
 
-lazy val root = (project in file(".")).aggregate(connector, tests).settings(publish / skip := true)
+/** How fast the codec is; `make jmh` runs it. On the Spark that is compiled against, as the code measured is the same on all. */
+lazy val benchmarks = (project in file("scala/benchmarks"))
+  .dependsOn(connector)
+  .enablePlugins(JmhPlugin)
+  .settings(
+    scalaVersion                              := scalaOf(compileSparkVersion),
+    libraryDependencies += "org.apache.spark" %% "spark-sql" % compileSparkVersion,
+    Jmh / javaOptions ++= "-Xmx2g" +: sparkJavaOptions((Compile / dependencyClasspath).value.files)
+  )
+
+lazy val root =
+  (project in file(".")).aggregate(connector, tests, benchmarks).settings(publish / skip := true)
 
 /** Hadoop's version in the PySpark that tests run on. */
 val hadoopVersion = sys.props.getOrElse("hadoopVersion", "3.4.2")
