@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 /**
  * Floats as F16 or BF16. A normal number needs no more than another exponent and fewer bits; the others, rare but for zero,
  * go the long way. Java compiles the arithmetic of a run to vector instructions, which it does for loops from ints to ints
- * without a branch, and for none that take a float's bits or make shorts: half of the time that one loop for all took.
+ * without a branch, and for none that take a float's bits or make shorts: hence a loop of its own.
  */
 private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rounding: Rounding)
     extends Encoder[Array[Float]] {
