@@ -26,7 +26,7 @@ def function_name(name: str) -> str:
     do the same.
     """
     spark = _active()
-    return name if spark is None or _has_functions(spark) else f"{_CATALOG}.{name}"
+    return name if spark is None or has_functions(spark) else f"{_CATALOG}.{name}"
 
 
 def jar_version(spark: SparkSession) -> str | None:
@@ -36,7 +36,7 @@ def jar_version(spark: SparkSession) -> str | None:
     return found[1] if found else None
 
 
-def _has_functions(spark: SparkSession) -> bool:
+def has_functions(spark: SparkSession) -> bool:
     """Whether the server was started with the jar. Asked once for a session: no server gets functions later."""
     if spark not in _started_with_jar:
         _started_with_jar[spark] = spark.catalog.functionExists("arr_to_st")

@@ -13,7 +13,7 @@ from typing import Literal
 from safetensors_spark._errors import InvalidCheckpointError
 from safetensors_spark._header import Header, read_header
 from safetensors_spark._manifest import MANIFEST, Manifest, Shard, read_manifest
-from safetensors_spark._storage import Folder, StorageOptions, open_folder
+from safetensors_spark._storage import Folder, StorageOptions, is_plain_name, open_folder
 
 SUFFIX = ".safetensors"
 
@@ -27,6 +27,11 @@ class File:
     name: str
     bytes: int | None
     shard: Shard | None = None
+
+    @property
+    def expected_bytes(self) -> int | None:
+        """How many bytes it should have."""
+        return self.shard.bytes if self.shard else self.bytes
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def _weights(folder: Folder, name: str) -> Mapping[str, str]:
     if not isinstance(found, dict) or not found:
         raise InvalidCheckpointError(path, "its `weight_map` does not tell the file of any tensor")
     for tensor, file in found.items():
-        if not isinstance(file, str) or file in ("", ".", "..") or re.search(r"[/\\\0]", file):
+        if not isinstance(file, str) or not is_plain_name(file):
             raise InvalidCheckpointError(
                 path, f"tensor `{tensor}` is in {file!r:.100}, which is no name of a file beside it"
             )

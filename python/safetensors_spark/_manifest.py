@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from safetensors_spark._errors import InvalidManifestError
-from safetensors_spark._storage import Folder
+from safetensors_spark._storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
 
@@ -145,7 +145,7 @@ class _Fields:
     def file_name(self, name: str) -> str:
         """A name in the folder itself: no path may lead out of it."""
         found = self.value(name, str)
-        if not found or found in (".", "..") or re.search(r"[/\\\0]", found):
+        if not is_plain_name(found):
             raise self._refuse(f"`{self._place}{name}` is `{found}`, which is no name of a file beside it")
         return found
 

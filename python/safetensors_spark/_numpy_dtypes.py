@@ -10,8 +10,10 @@ import numpy as np
 
 from safetensors_spark import _extras
 from safetensors_spark._errors import InvalidTensorError
+from safetensors_spark._header import DTYPES
 
-_NUMPY = {
+# Those that NumPy has by itself.
+NUMPY = {
     "BOOL": "bool",
     "U8": "uint8",
     "I8": "int8",
@@ -34,8 +36,7 @@ _ML_DTYPES = {
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "BF16": "bfloat16",
 }
-_SUB_BYTE = ("F4", "F6_E2M3", "F6_E3M2")
-_NAMES = {numpy: name for name, numpy in (_NUMPY | _ML_DTYPES).items()}
+_NAMES = {numpy: name for name, numpy in (NUMPY | _ML_DTYPES).items()}
 
 
 @cache
@@ -44,8 +45,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
     Raises `InvalidTensorError` where there is none, `MissingExtraError` where `ml_dtypes` has it and is not installed.
     """
-    if name in _NUMPY:
-        return np.dtype(_NUMPY[name]).newbyteorder("<")
+    if name in NUMPY:
+        return np.dtype(NUMPY[name]).newbyteorder("<")
     if name not in _ML_DTYPES:
         raise InvalidTensorError(_no_type(name))
     _extras.require("arrow", ("ml_dtypes",))
@@ -55,11 +56,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 def item_size(name: str) -> int:
     """Bytes of an element. Raises `InvalidTensorError` for what has no elements of whole bytes."""
-    if name in _NUMPY:
-        return np.dtype(_NUMPY[name]).itemsize
-    if name not in _ML_DTYPES:
+    if DTYPES.get(name, 1) % 8:
         raise InvalidTensorError(_no_type(name))
-    return 2 if name == "BF16" else 1
+    return DTYPES[name] // 8
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -70,6 +69,6 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def _no_type(name: str) -> str:
-    if name in _SUB_BYTE:
+    if name in DTYPES:
         return f"{name} has elements smaller than a byte, for which NumPy has no type: take the bytes of `data`."
     return f"{name!r} is no dtype of safetensors."

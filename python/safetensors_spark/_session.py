@@ -87,7 +87,7 @@ def _attach_classic(spark: SparkSession) -> None:
 
 
 def _attach_connect(spark: SparkSession) -> None:
-    if not _has_functions(spark):
+    if not _connect.has_functions(spark):
         spark.addArtifacts(jar_path())
     if spark.conf.get(CATALOG) == CATALOG_CLASS:
         _versions.check_jar(_connect.jar_version(spark))

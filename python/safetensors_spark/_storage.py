@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from safetensors_spark._extras import require
@@ -16,24 +17,9 @@ if TYPE_CHECKING:
 StorageOptions = Mapping[str, Any]
 
 
-class Folder(Protocol):
-    """A folder. What is not there raises `FileNotFoundError`."""
-
-    @property
-    def location(self) -> str:
-        """What errors and reports call it: an absolute path, or a URL."""
-
-    def names(self) -> dict[str, int]:
-        """The files directly in it, and how many bytes they have."""
-
-    def size(self, name: str) -> int:
-        """How many bytes the file has."""
-
-    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        """The file's bytes from `start` to before `end`, fewer where it is shorter."""
-
-    def open(self, name: str) -> BinaryIO:
-        """The file as one that may be read anywhere."""
+def is_plain_name(name: str) -> bool:
+    """Whether a name stays in its folder: a manifest or an index must not lead a reader elsewhere."""
+    return name not in ("", ".", "..") and not re.search(r"[/\\\0]", name)
 
 
 def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Folder:
@@ -56,33 +42,38 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
 
 
 class LocalFolder:
-    """A folder of this machine."""
+    """A folder of this machine. What is not there raises `FileNotFoundError`, as in one behind fsspec."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
 
     @property
     def location(self) -> str:
+        """What errors and reports call it: an absolute path, or a URL."""
         return str(self.path)
 
     def names(self) -> dict[str, int]:
+        """The files directly in it, and how many bytes they have."""
         with os.scandir(self.path) as entries:
             return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
 
     def size(self, name: str) -> int:
+        """How many bytes the file has."""
         return (self.path / name).stat().st_size
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """The file's bytes from `start` to before `end`, fewer where it is shorter."""
         with (self.path / name).open("rb") as file:
             file.seek(start)
             return file.read(-1 if end is None else max(0, end - start))
 
     def open(self, name: str) -> BinaryIO:
+        """The file as one that may be read anywhere."""
         return (self.path / name).open("rb")
 
 
 class RemoteFolder:
-    """A folder that fsspec reaches. Nothing is kept: each call asks the store."""
+    """The same behind fsspec. Nothing is kept: each call asks the store."""
 
     def __init__(self, filesystem: AbstractFileSystem, root: str) -> None:
         self.filesystem = filesystem
@@ -113,3 +104,6 @@ class RemoteFolder:
 
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}"
+
+
+Folder: TypeAlias = LocalFolder | RemoteFolder

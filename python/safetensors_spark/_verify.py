@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from safetensors_spark._checksum import checksum
 from safetensors_spark._contents import SUFFIX, Contents, File
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._extras import require
 from safetensors_spark._header import Header, TensorInfo
 from safetensors_spark._index import INDEX, IndexEntry, TensorIndex
 from safetensors_spark._manifest import Manifest, Shard
-
-_CHUNK = 8 << 20
 
 Progress = Callable[[int], None]
 
@@ -58,8 +57,6 @@ def verify(contents: Contents, workers: int, progress: Progress = lambda _: None
         report.faults += [Fault(one.file.name, what) for what in one.faults]
         report.bytes += one.bytes
         report.tensors += len(one.hashes)
-    if contents.weights is not None:
-        report.faults += _against_weights(contents)
     if contents.manifest:
         report.notes += _leftovers(contents)
         if INDEX in contents.names:
@@ -96,29 +93,21 @@ class _Checked:
         else:
             self.bytes = length
             progress(length)
+        if contents.weights is not None:
+            self.faults += _against_weights(header, self.file, contents.weights)
         start = header.data_start
-        self.hashes.extend(_hash(_entry(self.file.name, tensor, start)) for tensor in header.tensors)
+        self.hashes.extend(hash(_entry(self.file.name, tensor, start)) for tensor in header.tensors)
 
     def _checksum(self, contents: Contents, shard: Shard, progress: Progress) -> None:
         require("cli", ("crc32c",))
-        from crc32c import crc32c
-
-        found = 0
         with contents.folder.open(shard.file) as opened:
-            while chunk := opened.read(_CHUNK):
-                found = crc32c(chunk, found)
-                self.bytes += len(chunk)
-                progress(len(chunk))
-        if f"{found:08x}" != shard.crc32c:
-            self.faults.append(f"its CRC-32C is {found:08x}, and the manifest says {shard.crc32c}: bytes have changed")
+            self.bytes, found = checksum(opened, lambda chunk: progress(len(chunk)))
+        if found != shard.crc32c:
+            self.faults.append(f"its CRC-32C is {found}, and the manifest says {shard.crc32c}: bytes have changed")
 
 
 def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
     return IndexEntry(tensor.name, file, tensor.shape, tensor.dtype, data_start + tensor.begin, data_start + tensor.end)
-
-
-def _hash(entry: IndexEntry) -> int:
-    return hash((entry.key, entry.file, entry.shape, entry.dtype, entry.start, entry.end))
 
 
 def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Iterator[str]:
@@ -152,21 +141,13 @@ def _leftovers(contents: Contents) -> Iterator[str]:
         yield f"{len(others)} safetensors files beside the dataset are not part of it, {min(others)} for one"
 
 
-def _against_weights(contents: Contents) -> Iterator[Fault]:
+def _against_weights(header: Header, file: File, weights: Mapping[str, str]) -> Iterator[str]:
     """Each tensor in the file that the checkpoint's index names, and no tensor elsewhere."""
-    wanted = dict(contents.weights or {})
-    for file in contents.files:
-        if file.bytes is None:
-            continue
-        try:
-            names = contents.header(file).by_name
-        except InvalidFileError:
-            continue  # told already
-        named = {tensor for tensor, name in wanted.items() if name == file.name}
-        for tensor in sorted(named - set(names)):
-            yield Fault(file.name, f"it has no tensor `{tensor}`, which the checkpoint's index says is in it")
-        for tensor in sorted(set(names) - named):
-            yield Fault(file.name, f"it has a tensor `{tensor}`, which the checkpoint's index does not say is in it")
+    found, named = set(header.by_name), {tensor for tensor, name in weights.items() if name == file.name}
+    for tensor in sorted(named - found):
+        yield f"it has no tensor `{tensor}`, which the checkpoint's index says is in it"
+    for tensor in sorted(found - named):
+        yield f"it has a tensor `{tensor}`, which the checkpoint's index does not say is in it"
 
 
 def _against_index(contents: Contents, manifest: Manifest, checked: list[_Checked], report: Report) -> None:
@@ -191,7 +172,7 @@ def _entry_faults(index: TensorIndex, tensors: array[int]) -> Iterator[str]:
     wrong = 0
     before = b""
     for entry in index:
-        number = _hash(entry)
+        number = hash(entry)
         at = bisect_left(tensors, number)
         key = entry.key.encode()
         if at == len(tensors) or tensors[at] != number:

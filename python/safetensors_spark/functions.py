@@ -52,7 +52,7 @@ def arr_to_st(
     dims = F.array(*map(F.lit, shape)).cast("array<int>") if isinstance(shape, Sequence) else shape
     name = F.lit(dtype) if isinstance(dtype, str) else dtype
     rest = [] if rounding is None else [F.lit(rounding)]
-    return F.call_function(_connect.function_name("arr_to_st"), array, dims, name, *rest)
+    return _call("arr_to_st", array, dims, name, *rest)
 
 
 def st_to_array(tensor: ColumnOrName) -> Column:
@@ -68,9 +68,7 @@ def st_to_array(tensor: ColumnOrName) -> Column:
 
     Spark fails the query when the bytes do not fit shape and dtype.
     """
-    from pyspark.sql import functions as F
-
-    return F.call_function(_connect.function_name("st_to_array"), tensor)
+    return _call("st_to_array", tensor)
 
 
 def st_to_array_double(tensor: ColumnOrName) -> Column:
@@ -86,9 +84,7 @@ def st_to_array_double(tensor: ColumnOrName) -> Column:
 
     Spark fails the query when the bytes do not fit shape and dtype.
     """
-    from pyspark.sql import functions as F
-
-    return F.call_function(_connect.function_name("st_to_array_double"), tensor)
+    return _call("st_to_array_double", tensor)
 
 
 def st_to_array_long(tensor: ColumnOrName) -> Column:
@@ -105,6 +101,10 @@ def st_to_array_long(tensor: ColumnOrName) -> Column:
     Spark fails the query when the bytes do not fit shape and dtype, and when an element is NaN, infinite or past what
     a 64-bit integer holds, with its value and index.
     """
+    return _call("st_to_array_long", tensor)
+
+
+def _call(function: str, *arguments: ColumnOrName) -> Column:
     from pyspark.sql import functions as F
 
-    return F.call_function(_connect.function_name("st_to_array_long"), tensor)
+    return F.call_function(_connect.function_name(function), *arguments)

@@ -13,12 +13,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
 
+from safetensors_spark._checksum import checksum
 from safetensors_spark._contents import File
 from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._extras import require
 from safetensors_spark._storage import Folder, LocalFolder, RemoteFolder
 
-_CHUNK = 8 << 20
 _THREADS = 2
 
 
@@ -141,21 +141,14 @@ class Downloads:
         return hashlib.sha256(where.encode()).hexdigest()[:40]
 
     def _download(self, file: File, target: BinaryIO) -> None:
-        from crc32c import crc32c
-
-        checksum = length = 0
         with self._folder.open(file.name) as source:
-            while chunk := source.read(_CHUNK):
-                target.write(chunk)
-                checksum = crc32c(chunk, checksum)
-                length += len(chunk)
+            length, found = checksum(source, target.write)
         name = f"{self._folder.location}/{file.name}"
-        expected = file.shard.bytes if file.shard else file.bytes
-        if length != expected:
-            raise DamagedShardError(f"{name} has {length} bytes, expected {expected}.")
-        if file.shard and f"{checksum:08x}" != file.shard.crc32c:
+        if length != file.expected_bytes:
+            raise DamagedShardError(f"{name} has {length} bytes, expected {file.expected_bytes}.")
+        if file.shard and found != file.shard.crc32c:
             raise DamagedShardError(
-                f"{name} has changed on its way or at its place: its CRC-32C is {checksum:08x}, and the manifest says "
+                f"{name} has changed on its way or at its place: its CRC-32C is {found}, and the manifest says "
                 f"{file.shard.crc32c}."
             )
 
@@ -174,4 +167,4 @@ def default_directory() -> Path:
 
 
 def fetcher(folder: Folder, cache: Cache) -> Local | Downloads:
-    return Downloads(folder, cache) if isinstance(folder, RemoteFolder) else Local(folder)  # type: ignore[arg-type]
+    return Downloads(folder, cache) if isinstance(folder, RemoteFolder) else Local(folder)

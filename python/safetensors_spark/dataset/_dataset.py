@@ -49,11 +49,14 @@ def open_dataset(
     Raises:
         FileNotFoundError: there is no dataset.
         InvalidManifestError, InvalidFileError: what tells of the samples cannot be relied on.
-        SafetensorsSparkError: it is a dataset by key, which `open_store` reads; or a column is not in it.
+        SafetensorsSparkError: it is a dataset by key, which has no samples; or a column is not in it.
     """
     contents = look(path, storage_options)
     if contents.manifest and contents.manifest.mode != "batch":
-        raise SafetensorsSparkError(f"{contents.location} was written by key: read it with `open_store`.")
+        raise SafetensorsSparkError(
+            f"{contents.location} was written by key, and has no samples: read it with Spark and `layout=long`, or its "
+            "shards with the safetensors library."
+        )
     cache = Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes)
     return Dataset(contents, columns, cache)
 
@@ -69,7 +72,7 @@ class Dataset:
         self._contents = contents
         self._all_columns = _columns(contents)
         self._names = _chosen(contents, self._all_columns, columns)
-        self._parts = list(_parts(contents, self._all_columns))
+        self._parts = list(_parts(contents))
         self._begins = [part.begin for part in self._parts]
         self._shards = Shards(contents, self._names, fetcher(contents.folder, cache))
 
@@ -200,7 +203,7 @@ def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[st
     return names if chosen is None else tuple(chosen)
 
 
-def _parts(contents: Contents, columns: tuple[Column, ...]) -> Iterator[Part]:
+def _parts(contents: Contents) -> Iterator[Part]:
     begin = 0
     for file in contents.files:
         end = begin + (file.shard.samples if file.shard else _samples(contents, file))

@@ -71,9 +71,9 @@ class Shards:
             path = self._files.path(part.file)
             with path.open("rb") as file:
                 length = os.fstat(file.fileno()).st_size
-                expected = part.file.shard.bytes if part.file.shard else part.file.bytes
-                if length != expected:
-                    raise self._changed() or DamagedShardError(f"{name} has {length} bytes, expected {expected}.")
+                if length != part.file.expected_bytes:
+                    detail = f"{name} has {length} bytes, expected {part.file.expected_bytes}."
+                    raise self._changed() or DamagedShardError(detail)
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
             raise self._changed() or FileNotFoundError(
