@@ -1,0 +1,57 @@
+"""Shards as maps of their files, and what to say where they are not what they were when the dataset was opened."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from safetensors_spark._contents import Contents, File
+from safetensors_spark._errors import DamagedShardError, DatasetChangedError
+from safetensors_spark._manifest import Manifest, read_manifest
+from safetensors_spark.dataset._cache import Downloads, Local
+
+# So many maps are kept: what they have in memory is the page cache's, but counts as this process's while it is mapped.
+MAPS = 64
+
+
+def map_file(contents: Contents, file: File, files: Local | Downloads) -> mmap.mmap:
+    """A map of the shard, which has the length that it should have."""
+    try:
+        with files.path(file).open("rb") as opened:
+            check_length(contents, file, os.fstat(opened.fileno()).st_size)
+            return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise missing(contents, file) from None
+
+
+def check_length(contents: Contents, file: File, length: int) -> None:
+    """Raises `DamagedShardError`, or `DatasetChangedError`, for a file that has another length than it should have."""
+    if length != file.expected_bytes:
+        detail = f"{contents.folder.location}/{file.name} has {length} bytes, expected {file.expected_bytes}."
+        raise changed(contents) or DamagedShardError(detail)
+
+
+def missing(contents: Contents, file: File) -> Exception:
+    """What to say of a file that is not there."""
+    return changed(contents) or FileNotFoundError(
+        f"{contents.folder.location}/{file.name} is not there: the dataset has lost it. `safetensors-spark verify` "
+        "tells what else is wrong."
+    )
+
+
+def changed(contents: Contents) -> DatasetChangedError | None:
+    """What to say if the dataset is not the one that was opened."""
+    manifest = contents.manifest
+    if manifest is None:
+        return None
+    now: Manifest | None
+    try:
+        now = read_manifest(contents.folder)
+    except FileNotFoundError:
+        now = None
+    if now is not None and now.commit_id == manifest.commit_id:
+        return None
+    return DatasetChangedError(
+        f"{contents.location} has been {'written again' if now else 'deleted'} since it was opened, and its shards of "
+        f"commit {manifest.commit_id} are gone: open it again."
+    )

@@ -1,0 +1,67 @@
+"""What was used last, within a limit."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+_V = TypeVar("_V")
+
+
+def _one(_: object) -> int:
+    return 1
+
+
+class Recent(Generic[_V]):
+    """Things that are made when they are first needed; those that were used longest ago go when there are too many.
+
+    May be used from many threads, and is empty in the processes that it is sent to.
+    """
+
+    def __init__(self, limit: int, size: Callable[[_V], int] = _one) -> None:
+        """`limit` is what all may have of `size` together; one thing is kept whatever it has."""
+        self._limit, self._size = limit, size
+        self._kept: OrderedDict[Hashable, _V] = OrderedDict()
+        self._lock = Lock()
+        _ALL.add(self)
+
+    def get(self, key: Hashable, make: Callable[[], _V]) -> _V:
+        found = self._kept.get(key)
+        if found is None:
+            return self._keep(key, make())
+        # Another thread may just have let it go.
+        with suppress(KeyError):
+            self._kept.move_to_end(key)
+        return found
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._kept
+
+    def _keep(self, key: Hashable, made: _V) -> _V:
+        with self._lock:
+            self._kept[key] = made
+            taken = sum(map(self._size, self._kept.values()))
+            while taken > self._limit and len(self._kept) > 1:
+                taken -= self._size(self._kept.popitem(last=False)[1])
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recent, (self._limit, self._size)
+
+
+_ALL: WeakSet[Recent[Any]] = WeakSet()
+
+
+def _unlock() -> None:
+    """In a process that was forked while another thread had the lock, nobody would give it back."""
+    for one in _ALL:
+        one._lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
