@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
@@ -11,12 +10,13 @@ from typing import overload
 import numpy as np
 
 from safetensors_spark._contents import Contents, File, look
-from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError
 from safetensors_spark._manifest import Column, Manifest
 from safetensors_spark._storage import StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
-from safetensors_spark.dataset._cache import Cache, default_directory, fetcher
-from safetensors_spark.dataset._shards import Array, Part, Shards
+from safetensors_spark.dataset._cache import Cache, default_directory
+from safetensors_spark.dataset._samples import Samples
+from safetensors_spark.dataset._shards import Array, Part, as_array
 
 # Shards that are downloaded before they are needed.
 _AHEAD = 2
@@ -71,20 +71,18 @@ class Dataset:
     def __init__(self, contents: Contents, columns: Sequence[str] | None, cache: Cache) -> None:
         self._contents = contents
         self._all_columns = _columns(contents)
-        self._names = _chosen(contents, self._all_columns, columns)
-        self._parts = list(_parts(contents))
-        self._begins = [part.begin for part in self._parts]
-        self._shards = Shards(contents, self._names, fetcher(contents.folder, cache))
+        self._samples = Samples(contents, _chosen(contents, self._all_columns, columns), cache)
+        self._shards = self._samples.shards(as_array)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Name, dtype and shape of a sample, where all samples agree in them, of the columns that are read."""
-        return tuple(column for column in self._all_columns if column.name in self._names)
+        return tuple(column for column in self._all_columns if column.name in self._samples.columns)
 
     @property
     def shards(self) -> tuple[File, ...]:
         """The files, in the order of their samples."""
-        return tuple(part.file for part in self._parts)
+        return tuple(part.file for part in self._samples.parts)
 
     @property
     def manifest(self) -> Manifest | None:
@@ -96,7 +94,7 @@ class Dataset:
         return verify(self._contents, workers, progress)
 
     def __len__(self) -> int:
-        return self._parts[-1].end if self._parts else 0
+        return len(self._samples)
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -108,7 +106,7 @@ class Dataset:
             return self._slice(range(len(self))[index])
         number = range(len(self))[index]
         part = self._part(number)
-        return {name: array[number - part.begin] for name, array in self._shards.arrays(part).items()}
+        return {name: array[number - part.begin] for name, array in self._shards.columns(part).items()}
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """The samples of these numbers, as PyTorch's DataLoader asks for them."""
@@ -123,15 +121,14 @@ class Dataset:
             raise IndexError(
                 f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
             )
-        which = np.searchsorted(self._begins, numbers, side="right") - 1
+        which, rows = self._samples.locate(numbers)
         batch: Batch = {}
         for number in np.unique(which):
-            part = self._parts[number]
             places = np.flatnonzero(which == number)
-            for name, array in self._shards.arrays(part).items():
+            for name, array in self._shards.columns(self._samples.parts[number]).items():
                 if name not in batch:
                     batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
-                _put(array, numbers[places] - part.begin, batch[name], places, name)
+                _put(array, rows[places], batch[name], places, name)
         return batch or self._empty()
 
     def batches(self, batch_size: int, drop_last: bool = False) -> Iterator[Batch]:
@@ -144,26 +141,26 @@ class Dataset:
             yield self[begin : begin + batch_size]
 
     def __iter__(self) -> Iterator[Sample]:
-        for part in self._parts:
+        for part in self._samples.parts:
             self._prefetch_behind(part.begin)
-            arrays = self._shards.arrays(part)
+            arrays = self._shards.columns(part)
             for number in range(part.end - part.begin):
                 yield {name: array[number] for name, array in arrays.items()}
 
     def __repr__(self) -> str:
-        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self._names)}>"
+        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self._samples.columns)}>"
 
     def _part(self, number: int) -> Part:
-        return self._parts[bisect_right(self._begins, number) - 1]
+        return self._samples.parts[self._samples.which(number)]
 
     def _prefetch_behind(self, number: int) -> None:
         """The shards behind the sample's."""
-        at = bisect_right(self._begins, number)
-        self._shards.prefetch(self._parts[at : at + _AHEAD])
+        behind = self._samples.which(number) + 1
+        self._shards.prefetch(self._samples.parts[behind : behind + _AHEAD])
 
     def _empty(self) -> Batch:
-        parts = self._parts[:1]
-        return {name: array[:0] for part in parts for name, array in self._shards.arrays(part).items()}
+        parts = self._samples.parts[:1]
+        return {name: array[:0] for part in parts for name, array in self._shards.columns(part).items()}
 
     def _slice(self, numbers: range) -> Batch:
         if not numbers:
@@ -173,7 +170,7 @@ class Dataset:
             return self.take(np.arange(numbers.start, numbers.stop, numbers.step))
         begin, stop = numbers.start - first.begin, numbers.stop - first.begin
         within = slice(begin, stop if stop >= 0 else None, numbers.step)
-        return {name: array[within] for name, array in self._shards.arrays(first).items()}
+        return {name: array[within] for name, array in self._shards.columns(first).items()}
 
 
 def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
@@ -201,23 +198,3 @@ def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[st
     if unknown:
         raise SafetensorsSparkError(f"{contents.location} has no column `{unknown[0]}`; it has {', '.join(names)}.")
     return names if chosen is None else tuple(chosen)
-
-
-def _parts(contents: Contents) -> Iterator[Part]:
-    begin = 0
-    for file in contents.files:
-        end = begin + (file.shard.samples if file.shard else _samples(contents, file))
-        if end > begin:
-            yield Part(file, begin, end)
-        begin = end
-
-
-def _samples(contents: Contents, file: File) -> int:
-    """The samples of a file that no manifest counts."""
-    counts = {tensor.name: tensor.shape[0] if tensor.shape else None for tensor in contents.header(file).tensors}
-    if len(set(counts.values())) != 1 or None in counts.values():
-        raise DamagedShardError(
-            f"{contents.folder.location}/{file.name}: its tensors have {counts} samples, and must agree in their first "
-            "dimension to be read by samples."
-        )
-    return next(count for count in counts.values() if count is not None)

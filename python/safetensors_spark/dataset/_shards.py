@@ -1,11 +1,11 @@
-"""The shards of a dataset: each is a file that is mapped when it is first needed, and arrays that look at the map."""
+"""The shards of a dataset: each is a file that is mapped when it is first needed, and columns that look at the map."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from safetensors_spark.dataset._maps import MAPS, map_file
 from safetensors_spark.dataset._recent import Recent
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+# Makes of a dtype's name, a shape of which the first dimension counts samples, and their bytes, what a reader wants.
+# Raises `InvalidTensorError` for a dtype that it does not have.
+View = Callable[[str, tuple[int, ...], Array], T]
 
 
 @dataclass(frozen=True)
@@ -29,35 +34,36 @@ class Part:
     end: int
 
 
-class Shards:
+class Shards(Generic[T]):
     """The shards, opened as they are needed. May be used from many threads, and sent to other processes."""
 
-    def __init__(self, contents: Contents, columns: Sequence[str], files: Local | Downloads) -> None:
+    def __init__(self, contents: Contents, columns: Sequence[str], files: Local | Downloads, view: View[T]) -> None:
         self._contents = contents
         self._columns = columns
         self._files = files
-        self._open: Recent[Mapping[str, Array]] = Recent(MAPS)
+        self._view = view
+        self._open: Recent[Mapping[str, T]] = Recent(MAPS)
 
-    def arrays(self, part: Part) -> Mapping[str, Array]:
-        """The shard's columns, of which the first dimension counts its samples."""
+    def columns(self, part: Part) -> Mapping[str, T]:
+        """The shard's columns, which keep its map."""
         return self._open.get(part.file.name, lambda: self._map(part))
 
     def prefetch(self, parts: Sequence[Part]) -> None:
         """Says which shards will be needed next."""
         self._files.prefetch([part.file for part in parts if part.file.name not in self._open])
 
-    def _map(self, part: Part) -> Mapping[str, Array]:
+    def _map(self, part: Part) -> Mapping[str, T]:
         name = f"{self._contents.folder.location}/{part.file.name}"
         mapped = map_file(self._contents, part.file, self._files)
         header = read_header(lambda start, end: mapped[start:end], len(mapped), name)
         return {
-            column: self._array(mapped, header.data_start, header.by_name.get(column), column, part, name)
+            column: self._column(mapped, header.data_start, header.by_name.get(column), column, part, name)
             for column in self._columns
         }
 
-    def _array(
+    def _column(
         self, mapped: mmap.mmap, data_start: int, tensor: TensorInfo | None, column: str, part: Part, file: str
-    ) -> Array:
+    ) -> T:
         if tensor is None:
             raise DamagedShardError(f"{file} has no tensor `{column}`, which other shards have.")
         samples = part.end - part.begin
@@ -65,10 +71,15 @@ class Shards:
             raise DamagedShardError(
                 f"{file}: tensor `{column}` is of shape {list(tensor.shape)}, expected {samples} samples."
             )
+        # A shard may end in samples that only fill it up.
+        length = tensor.bytes * samples // tensor.shape[0]
+        data = np.frombuffer(mapped, np.uint8, length, data_start + tensor.begin) if length else np.empty(0, np.uint8)
         try:
-            dtype = numpy_dtype(tensor.dtype)
+            return self._view(tensor.dtype, (samples, *tensor.shape[1:]), data)
         except InvalidTensorError as error:
             raise InvalidTensorError(f"{file}: tensor `{column}`: {error}") from None
-        elements = tensor.bytes // dtype.itemsize
-        array = np.frombuffer(mapped, dtype, elements, data_start + tensor.begin) if elements else np.empty(0, dtype)
-        return array.reshape(tensor.shape)[:samples]
+
+
+def as_array(dtype: str, shape: tuple[int, ...], data: Array) -> Array:
+    """A `View` as NumPy's array."""
+    return data.view(numpy_dtype(dtype)).reshape(shape)
