@@ -66,23 +66,26 @@ class Dataset:
 
     Arrays look at the mapped files, so that no byte is read before it is touched, and cannot be written to. They are
     good for as long as you keep them. A dataset may be used from many threads, and sent to other processes.
+
+    Attributes:
+        samples: where they lie, for other readers of them, such as `safetensors_spark.torch`.
     """
 
     def __init__(self, contents: Contents, columns: Sequence[str] | None, cache: Cache) -> None:
         self._contents = contents
         self._all_columns = _columns(contents)
-        self._samples = Samples(contents, _chosen(contents, self._all_columns, columns), cache)
-        self._shards = self._samples.shards(as_array)
+        self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), cache)
+        self._shards = self.samples.shards(as_array)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Name, dtype and shape of a sample, where all samples agree in them, of the columns that are read."""
-        return tuple(column for column in self._all_columns if column.name in self._samples.columns)
+        return tuple(column for column in self._all_columns if column.name in self.samples.columns)
 
     @property
     def shards(self) -> tuple[File, ...]:
         """The files, in the order of their samples."""
-        return tuple(part.file for part in self._samples.parts)
+        return tuple(part.file for part in self.samples.parts)
 
     @property
     def manifest(self) -> Manifest | None:
@@ -94,7 +97,7 @@ class Dataset:
         return verify(self._contents, workers, progress)
 
     def __len__(self) -> int:
-        return len(self._samples)
+        return len(self.samples)
 
     @overload
     def __getitem__(self, index: int) -> Sample: ...
@@ -121,11 +124,11 @@ class Dataset:
             raise IndexError(
                 f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
             )
-        which, rows = self._samples.locate(numbers)
+        which, rows = self.samples.locate(numbers)
         batch: Batch = {}
         for number in np.unique(which):
             places = np.flatnonzero(which == number)
-            for name, array in self._shards.columns(self._samples.parts[number]).items():
+            for name, array in self._shards.columns(self.samples.parts[number]).items():
                 if name not in batch:
                     batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
                 _put(array, rows[places], batch[name], places, name)
@@ -141,25 +144,25 @@ class Dataset:
             yield self[begin : begin + batch_size]
 
     def __iter__(self) -> Iterator[Sample]:
-        for part in self._samples.parts:
+        for part in self.samples.parts:
             self._prefetch_behind(part.begin)
             arrays = self._shards.columns(part)
             for number in range(part.end - part.begin):
                 yield {name: array[number] for name, array in arrays.items()}
 
     def __repr__(self) -> str:
-        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self._samples.columns)}>"
+        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self.samples.columns)}>"
 
     def _part(self, number: int) -> Part:
-        return self._samples.parts[self._samples.which(number)]
+        return self.samples.parts[self.samples.which(number)]
 
     def _prefetch_behind(self, number: int) -> None:
         """The shards behind the sample's."""
-        behind = self._samples.which(number) + 1
-        self._shards.prefetch(self._samples.parts[behind : behind + _AHEAD])
+        behind = self.samples.which(number) + 1
+        self._shards.prefetch(self.samples.parts[behind : behind + _AHEAD])
 
     def _empty(self) -> Batch:
-        parts = self._samples.parts[:1]
+        parts = self.samples.parts[:1]
         return {name: array[:0] for part in parts for name, array in self._shards.columns(part).items()}
 
     def _slice(self, numbers: range) -> Batch:

@@ -1,0 +1,21 @@
+"""Datasets that Spark wrote, for training with PyTorch: no Spark, no Java, and each byte copied once.
+
+    from safetensors_spark.dataset import open_dataset
+    from safetensors_spark.torch import BatchDataset
+
+    batches = BatchDataset(open_dataset("points"), batch_size=64, shuffle=True)
+    for batch in batches:    # this rank's, made ahead by threads
+        batch["x"]           # a tensor of the file's dtype
+
+`BatchDataset` is iterable, knows ranks and workers, and goes on where it was; `SampleDataset` is map-style, for any
+sampler. Needs the extra `torch`.
+"""
+
+from safetensors_spark._extras import require
+
+require("torch", ("torch", "numpy"))
+
+from safetensors_spark.torch._batches import BatchDataset  # noqa: E402
+from safetensors_spark.torch._samples import SampleDataset  # noqa: E402
+
+__all__ = ["BatchDataset", "SampleDataset"]

@@ -1,0 +1,70 @@
+"""In which order an epoch takes the samples of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from safetensors_spark.dataset._shards import Part
+from safetensors_spark.torch._permutation import Array, mixed, permuted
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Shards in a random order, as many at a time as have `window_bytes`; the samples of those in a random order."""
+
+    seed: int
+    window_bytes: int
+
+
+class Order:
+    """The samples in the order of the rows; or shuffled, another way each epoch.
+
+    It knows nothing of ranks and workers, and any place of it is found at once.
+    """
+
+    def __init__(self, parts: Sequence[Part], shuffle: Shuffle | None, epoch: int) -> None:
+        counts = np.array([part.end - part.begin for part in parts], np.int64)
+        self._shards = np.arange(len(parts))
+        windows = self._shards
+        self._key = None if shuffle is None else mixed(shuffle.seed, epoch)
+        if shuffle is not None and self._key is not None:
+            self._shards = permuted(self._shards, len(parts), self._key)
+            sizes = np.array([part.file.expected_bytes or 0 for part in parts], np.int64)[self._shards]
+            windows = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
+        self._parts = parts
+        self._begins = np.array([part.begin for part in parts], np.int64)[self._shards]
+        self._ends = np.cumsum(counts[self._shards])
+        self._starts = self._ends - counts[self._shards]
+        # Where windows begin, and where the last one ends.
+        first = np.flatnonzero(np.diff(windows, prepend=-1))
+        self._windows = np.append(self._starts[first], self._ends[-1:])
+
+    def take(self, places: Array) -> Array:
+        """The numbers of the samples at these places of the order, which are given in ascending order."""
+        if self._key is not None:
+            places = self._within_windows(places, self._key)
+        at = self._ends.searchsorted(places, side="right")
+        return self._begins[at] + places - self._starts[at]
+
+    def shards(self, place: int) -> list[Part]:
+        """The shards that are read from this place on: its own and the next, or all of its window and the
+        next one.
+        """
+        window = int(self._windows.searchsorted(place, side="right")) - 1
+        begin, end = self._windows[window], self._windows[min(window + 2, len(self._windows) - 1)]
+        first, last = self._starts.searchsorted((begin, end))
+        return [self._parts[number] for number in self._shards[first:last]]
+
+    def _within_windows(self, places: Array, key: int) -> Array:
+        shuffled = np.empty_like(places)
+        first = last = 0
+        while last < len(places):
+            window = int(self._windows.searchsorted(places[first], side="right")) - 1
+            begin, end = int(self._windows[window]), int(self._windows[window + 1])
+            last = int(places.searchsorted(end, side="left"))
+            shuffled[first:last] = begin + permuted(places[first:last] - begin, end - begin, mixed(key, begin))
+            first = last
+        return shuffled
