@@ -20,6 +20,8 @@ final case class DataFile(
     status: Option[FileStatus] = None) {
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
+
+  def directory: String = path.substring(0, path.lastIndexOf('/') + 1)
 }
 
 object DataFile {

@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.read
 import java.util.OptionalLong
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
@@ -12,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset.TaskMetric
+import io.github.semyonsinchenko.safetensors.dataset.{LocalFile, TaskMetric}
 
 /** A planned read. */
 private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
@@ -58,20 +59,31 @@ private final class SafetensorsBatch(
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
+  // Shared only where it is of use: that takes longer than all else with which a read begins.
   override def createReaderFactory(): PartitionReaderFactory = {
-    val shared = SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf))
+    val shared = Option.unless(areLocal)(
+      SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf)))
     new FilesReaderFactory(task, shared)
   }
+
+  private def areLocal: Boolean =
+    partitions.iterator.flatMap(_.parts).map(_.file.directory).distinct.map(new Path(_)).forall(path =>
+      LocalFile.of(path, path.getFileSystem(conf)).isDefined)
 }
 
 private final case class FilesPartition(parts: Seq[FilePart]) extends InputPartition
 
-/** Goes to the executors, which have no session: the Hadoop configuration travels with it. */
+/**
+ * Goes to the executors, which have no session: the Hadoop configuration travels with it.
+ *
+ * @param conf none where all files are local
+ */
 private final class FilesReaderFactory(
     task: TaskPlan,
-    conf: Broadcast[SerializableConfiguration])
+    conf: Option[Broadcast[SerializableConfiguration]])
     extends PartitionReaderFactory {
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
-    new FilesReader(partition.asInstanceOf[FilesPartition].parts, task, conf.value.value)
+    new FilesReader(partition.asInstanceOf[FilesPartition].parts, task,
+      conf.fold(LocalFile.conf)(_.value.value))
 }
