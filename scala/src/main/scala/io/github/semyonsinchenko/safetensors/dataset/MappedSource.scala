@@ -26,8 +26,8 @@ private[dataset] final class MappedSource(path: File, val file: PlannedFile) ext
   }
 
   override def readAll(copies: IndexedSeq[ByteCopy]): Unit = {
-    copies.foreach(one => checkBounds(one.range.position, one.range.count))
-    checked(copies.foreach(one => copy(one.range.position, one.target, one.offset, one.range.count)))
+    copies.foreach(one => checkBounds(one.position, one.count))
+    checked(copies.foreach(one => copy(one.position, one.target, one.offset, one.count)))
   }
 
   /**
@@ -85,7 +85,7 @@ private[dataset] final class MappedSource(path: File, val file: PlannedFile) ext
 }
 
 private object MappedSource {
-  private val Window = 1L << 30
+  private final val Window = 1L << 30
 
   // Before Java 22 a map has no public way to be undone ahead of garbage collection, and a long task would keep the
   // address space and disk space of every file that it has read. `sun.misc.Unsafe.invokeCleaner` is the one that the

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileRange, FSDataInputStream}
 import org.apache.hadoop.util.functional.FutureIO
 
-import io.github.semyonsinchenko.safetensors.format.{ByteCopy, Header}
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteRange, Header}
 
 /**
  * A file of any Hadoop file system, read by position: only the ranges that are asked for are fetched, and those that lie
@@ -35,10 +35,11 @@ private[dataset] final class StreamSource(in: FSDataInputStream, val file: Plann
 
   /** Takes no more memory than [[WaveBytes]]. */
   override def readAll(copies: IndexedSeq[ByteCopy]): Unit = {
-    copies.foreach(copy => checkBounds(copy.range.position, copy.range.count))
+    copies.foreach(copy => checkBounds(copy.position, copy.count))
     val (here, away) = copies.partition(isHere)
     here.foreach(readOne)
-    ByteRuns.waves(ByteRuns.of(away.map(_.range), RunBytes), WaveBytes).foreach {
+    ByteRuns.waves(ByteRuns.of(away.map(copy => ByteRange(copy.position, copy.count)), RunBytes),
+      WaveBytes).foreach {
       case Vector(run) if run.members.size == 1 => readOne(away(run.members.head))
       case wave =>
         for ((run, got) <- wave.zip(fetch(wave)); member <- run.members) handOut(got, run, away(member))
@@ -46,14 +47,14 @@ private[dataset] final class StreamSource(in: FSDataInputStream, val file: Plann
   }
 
   private def isHere(copy: ByteCopy) =
-    copy.range.count == 0 || copy.range.position + copy.range.count <= head.length
+    copy.count == 0 || copy.position + copy.count <= head.length
 
   private def readOne(copy: ByteCopy): Unit =
-    read(copy.range.position, copy.target, copy.offset, copy.range.count)
+    read(copy.position, copy.target, copy.offset, copy.count)
 
   private def handOut(got: Array[Byte], run: ByteRun, copy: ByteCopy): Unit =
-    System.arraycopy(got, (copy.range.position - run.position).toInt, copy.target, copy.offset,
-      copy.range.count)
+    System.arraycopy(got, (copy.position - run.position).toInt, copy.target, copy.offset,
+      copy.count)
 
   private def fetch(wave: Vector[ByteRun]): Vector[Array[Byte]] = wave match {
     // A lone one gains nothing from a vectored read, which does not go on where a connection broke.

@@ -4,7 +4,7 @@ package io.github.semyonsinchenko.safetensors.format
 final case class ByteRange(position: Long, count: Int)
 
 /** A part of a file, and where it belongs: in `target` from `offset` on. */
-final case class ByteCopy(range: ByteRange, target: Array[Byte], offset: Int)
+final case class ByteCopy(position: Long, count: Int, target: Array[Byte], offset: Int)
 
 /** The bytes of one file, by position. Whoever opens it says where the file is; this layer opens none. */
 trait ByteSource extends AutoCloseable {
@@ -30,7 +30,7 @@ trait ByteSource extends AutoCloseable {
 
   /** Makes all the copies. Where files are far away, one call costs less than many reads. */
   def readAll(copies: IndexedSeq[ByteCopy]): Unit =
-    copies.foreach(copy => read(copy.range.position, copy.target, copy.offset, copy.range.count))
+    copies.foreach(copy => read(copy.position, copy.target, copy.offset, copy.count))
 
   /**
    * How many bytes callers do well to ask for in one `readAll`, though they need them one after the other. None where a request

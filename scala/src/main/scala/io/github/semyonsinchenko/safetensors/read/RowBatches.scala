@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 
 /**
@@ -9,24 +11,26 @@ import org.apache.spark.sql.catalyst.InternalRow
 private[read] final class RowBatches(file: OpenFile, planned: Iterator[InternalRow])
     extends Iterator[InternalRow] {
 
-  private var ready = Iterator.empty[InternalRow]
+  private val ready = mutable.ArrayBuffer.empty[InternalRow]
+  private var place = 0
 
-  override def hasNext: Boolean = ready.hasNext || planned.hasNext
+  override def hasNext: Boolean = place < ready.length || planned.hasNext
 
   override def next(): InternalRow = {
-    if (!ready.hasNext) ready = batch().iterator
-    ready.next()
+    if (place == ready.length) fill()
+    place += 1
+    ready(place - 1)
   }
 
-  private def batch(): Vector[InternalRow] = {
+  private def fill(): Unit = {
     val memory = file.memory
     memory.reset()
-    val rows = Vector.newBuilder[InternalRow]
-    rows += planned.next()
+    ready.clear()
+    place = 0
+    ready += planned.next()
     while (memory.lackingBytes > 0 && memory.lackingBytes < file.source.batchBytes && planned.hasNext)
-      rows += planned.next()
+      ready += planned.next()
     file.metrics.tensorBytes += memory.lackingBytes
     memory.fill(file.source)
-    rows.result()
   }
 }

@@ -46,7 +46,7 @@ private[read] final class RowMemory {
   /** Notes bytes that a row lacks. */
   def lacks(copy: ByteCopy): Unit = {
     missing += copy
-    lacking += copy.range.count
+    lacking += copy.count
   }
 
   def lackingBytes: Long = lacking

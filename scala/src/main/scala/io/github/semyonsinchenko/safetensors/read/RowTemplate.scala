@@ -17,7 +17,11 @@ private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile
   /** @param cell a value of the layout's column of that number */
   def row(cell: Int => Any): InternalRow = {
     val values = fixed.clone()
-    own.foreach(i => values(i) = cell(i))
+    var i      = 0
+    while (i < own.length) {
+      values(own(i)) = cell(own(i))
+      i += 1
+    }
     new GenericInternalRow(values)
   }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.dataset.{TensorStruct, UnreadableFileException}
-import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteRange, Dtype, TensorInfo}
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, Dtype, TensorInfo}
 
 /**
  * A tensor, or its samples, as Tensor Structs with the fields that a query needs.
@@ -39,7 +39,7 @@ private[read] final class TensorCell(
       Platform.putLong(array, base + fixed - 8 * (count - i), at.toLong << 32 | bytes)
       if (bytes % 8 != 0) Platform.putLong(array, base + at + bytes / 8 * 8, 0)
       fields(i) match {
-        case TensorField.Data  => file.memory.lacks(ByteCopy(ByteRange(start, bytes), array, place + at))
+        case TensorField.Data  => file.memory.lacks(ByteCopy(start, bytes, array, place + at))
         case TensorField.Shape => dims.writeToMemory(array, base + at)
         case TensorField.Dtype => dtype.writeToMemory(array, base + at)
       }
