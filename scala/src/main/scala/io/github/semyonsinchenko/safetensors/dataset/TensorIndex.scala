@@ -36,29 +36,50 @@ object TensorIndex {
 
   private val CommitKey = "safetensors.commit_id"
 
-  // A look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
+  // Spark's look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
   // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
-  private val PageBytes     = 16 << 10
-  private val PageRows      = 1000
-  private val RowGroupBytes = 2L << 20
+  private val PageBytes = 16 << 10
+  private val PageRows  = 1000
 
-  /** Writes entries, which come in order, to a new file. */
-  def write(path: Path, commitId: String, entries: Iterator[IndexEntry], conf: Configuration): Unit =
+  // Many of Parquet's readers read no less than a row group. With the footer, which has so many bytes for each of them, that is
+  // least where both are of about the same length. Parquet counts the pages that are being filled as well, uncompressed.
+  private val BytesInFooter = 460L
+  private val OpenPages     = 64L << 10
+
+  private def rowGroupBytes(bytes: Long): Long =
+    OpenPages + math.sqrt(BytesInFooter.toDouble * bytes).toLong
+
+  /**
+   * Writes entries, which come in order, to a new file.
+   *
+   * @param bytes about how many the file will have
+   */
+  def write(
+      path: Path,
+      commitId: String,
+      entries: Iterator[IndexEntry],
+      bytes: Long,
+      conf: Configuration): Unit =
     StorageException.locating(path) {
-      Using.resource(writer(path, commitId, conf))(writer => entries.foreach(writer.write))
+      Using.resource(writer(path, commitId, bytes, conf))(writer => entries.foreach(writer.write))
     }
 
-  private def writer(path: Path, commitId: String, conf: Configuration): ParquetWriter[IndexEntry] =
+  private def writer(
+      path: Path,
+      commitId: String,
+      bytes: Long,
+      conf: Configuration): ParquetWriter[IndexEntry] =
     new Writer(path, conf)
       .withConf(conf)
       .withCompressionCodec(CompressionCodecName.ZSTD)
-      .withRowGroupSize(RowGroupBytes)
+      .withRowGroupSize(rowGroupBytes(bytes))
       .withPageSize(PageBytes)
       .withPageRowCountLimit(PageRows)
       .withDictionaryEncoding("tensor_key", false)
       // The least and the greatest of each page stay in memory until the end, and of other columns they tell nothing.
       .withStatisticsEnabled(false)
       .withStatisticsEnabled("tensor_key", true)
+      .withSizeStatisticsEnabled(false)
       .withExtraMetaData(Map(CommitKey -> commitId).asJava)
       .build()
 
@@ -81,6 +102,10 @@ object TensorIndex {
       Using.resource(ParquetFileReader.open(file))(reader =>
         Option(reader.getFooter.getFileMetaData.getKeyValueMetaData.get(CommitKey)))
     } catch { case _: FileNotFoundException => None }
+
+  /** How many bytes the directory's index has. */
+  def length(directory: Path, conf: Configuration): Long =
+    directory.getFileSystem(conf).getFileStatus(new Path(directory, FileName)).getLen
 
   /** All entries of the directory's index, in order; close it when done. */
   def read(directory: Path, conf: Configuration): CloseableEntries =

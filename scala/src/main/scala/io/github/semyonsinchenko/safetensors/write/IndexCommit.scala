@@ -32,12 +32,22 @@ private[write] final class IndexCommit(target: Target, mode: WriteMode, id: UUID
   /** @param kept the manifest whose shards stay */
   def prepare(kept: Option[Manifest], files: Seq[String]): Unit = if (target.indexed) {
     val current   = kept.filter(isIndexed)
-    val older     = current.map(_ => TensorIndex.read(target.directory, conf))
     val unindexed = if (kept.isDefined && current.isEmpty) runsOfHeaders() else Nil
-    val entries   = new IndexMerge(runs, conf).entries(unindexed ++ files, older)
-    try TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, conf)
+    val added     = unindexed ++ files
+    val bytes     = bytesOf(added) + current.fold(0L)(_ => TensorIndex.length(target.directory, conf))
+    val older     = current.map(_ => TensorIndex.read(target.directory, conf))
+    val entries   = new IndexMerge(runs, conf).entries(added, older)
+    try
+      TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, bytes, conf)
     finally entries.close()
   }
+
+  // Of so many bytes of a run about one is left in the index.
+  private val Compression = 6
+
+  /** About how many bytes the entries of all runs will take. */
+  private def bytesOf(files: Seq[String]): Long =
+    if (files.isEmpty) 0 else runs.getFileSystem(conf).getContentSummary(runs).getLength / Compression
 
   /** The entries of the shards that stay, which no index knows: it was not asked for, or its write died. */
   private def runsOfHeaders(): Seq[String] = {

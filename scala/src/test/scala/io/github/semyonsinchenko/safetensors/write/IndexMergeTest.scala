@@ -45,7 +45,7 @@ class IndexMergeTest extends AnyFunSuite {
       val path = new Path(directory.toUri)
       val entries = (0 until 5000).map(i =>
         IndexEntry(f"key$i%05d", s"f$i", Seq.fill(i % 3)(i), "BF16", i.toLong, i + 1L << 33))
-      TensorIndex.write(new Path(path, TensorIndex.FileName), "7f4", entries.iterator, conf)
+      TensorIndex.write(new Path(path, TensorIndex.FileName), "7f4", entries.iterator, 0, conf)
       assert(TensorIndex.commitId(path, conf).contains("7f4"))
       val read = TensorIndex.read(path, conf)
       try assert(read.toVector == entries)
