@@ -114,8 +114,10 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
     if header.data_start != shard.header_bytes:
         yield f"its byte buffer begins at byte {header.data_start}, and the manifest says {shard.header_bytes}"
     if manifest.mode == "key_value":
-        if len(header.tensors) != shard.samples:
-            yield f"it has {len(header.tensors)} tensors, and the manifest says {shard.samples}"
+        # Each row has a tensor of each column.
+        said = shard.samples * len(manifest.columns)
+        if len(header.tensors) != said:
+            yield f"it has {len(header.tensors)} tensors, and the manifest says {said}"
         return
     names = [column.name for column in manifest.columns]
     if unknown := sorted(set(header.by_name) - set(names)):
