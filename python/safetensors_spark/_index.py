@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import RawIOBase
+from typing import Any
 
 from safetensors_spark._errors import InvalidIndexError
 from safetensors_spark._extras import require
@@ -30,15 +32,18 @@ class IndexEntry:
 class TensorIndex:
     """An open index; made in another commit than the manifest's it is out of date, and counts for nothing."""
 
-    def __init__(self, folder: Folder) -> None:
-        """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed."""
+    def __init__(self, folder: Folder, file: RawIOBase | None = None) -> None:
+        """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed.
+
+        `file` may be one that has no more than the footer, for those who do not iterate.
+        """
         require("cli", ("pyarrow",))
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         self.path = f"{folder.location}/{INDEX}"
         try:
-            self._file = pq.ParquetFile(folder.open(INDEX))
+            self._file = pq.ParquetFile(file or folder.open(INDEX))
         except pa.ArrowException as error:
             raise InvalidIndexError(self.path, str(error)) from None
         missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
@@ -46,11 +51,16 @@ class TensorIndex:
             raise InvalidIndexError(self.path, f"it has no column {', '.join(missing)}")
 
     @property
+    def metadata(self) -> Any:
+        """The footer, as pyarrow has it."""
+        return self._file.metadata
+
+    @property
     def commit_id(self) -> str | None:
-        return (self._file.metadata.metadata or {}).get(_COMMIT, b"").decode() or None
+        return (self.metadata.metadata or {}).get(_COMMIT, b"").decode() or None
 
     def __len__(self) -> int:
-        return int(self._file.metadata.num_rows)
+        return int(self.metadata.num_rows)
 
     def __iter__(self) -> Iterator[IndexEntry]:
         """The entries in order, some thousands in memory at a time."""

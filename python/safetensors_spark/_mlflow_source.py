@@ -19,7 +19,7 @@ from safetensors_spark._storage import Folder, LocalFolder, StorageOptions, open
 class StoredDataset:
     """A dataset where it is stored: its folder, as a path or a URL, and what the manifest says of it.
 
-    `safetensors_spark.dataset.open_dataset` and Spark read the location.
+    `open_dataset` or `open_store` of `safetensors_spark.dataset`, and Spark, read the location.
     """
 
     location: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -76,8 +76,18 @@ class RemoteFolder:
     """The same behind fsspec. Nothing is kept: each call asks the store."""
 
     def __init__(self, filesystem: AbstractFileSystem, root: str) -> None:
-        self.filesystem = filesystem
+        self._filesystem = filesystem
+        self._process = os.getpid()
         self.root = root.rstrip("/")
+
+    @property
+    def filesystem(self) -> AbstractFileSystem:
+        """One of this process: those that are asynchronous have a thread, which no fork takes along."""
+        if self._process != os.getpid():
+            old = self._filesystem
+            self._filesystem = type(old)(*old.storage_args, **old.storage_options)
+            self._process = os.getpid()
+        return self._filesystem
 
     @property
     def location(self) -> str:
@@ -93,6 +103,18 @@ class RemoteFolder:
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         content: bytes = self.filesystem.cat_file(self._path(name), start=start, end=end)
         return content
+
+    def read_many(self, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """The same of several ranges, side by side where the file system can do so."""
+        paths = [self._path(name) for name, _, _ in ranges]
+        starts, ends = [start for _, start, _ in ranges], [end for _, _, end in ranges]
+        found = self.filesystem.cat_ranges(paths, starts, ends, on_error="return")
+        for (name, _, _), content in zip(ranges, found, strict=True):
+            if isinstance(content, FileNotFoundError):
+                raise FileNotFoundError(f"{self.location}/{name} is not there") from content
+            if isinstance(content, BaseException):
+                raise content
+        return list(found)
 
     def open(self, name: str) -> BinaryIO:
         opened: BinaryIO = self.filesystem.open(self._path(name), "rb")

@@ -138,7 +138,7 @@ def test_plain_folders(tmp_path: Path) -> None:
 
 def test_a_store_is_refused(spark: SparkSession, path: Path) -> None:
     write(frame(spark, "id string, v array<float>", ("a", [1.0])), path, name_col="id")
-    said = "was written by key, and has no samples: read it with Spark and `layout=long`"
+    said = "was written by key, and has no samples: read it with `open_store`"
     with pytest.raises(sts.SafetensorsSparkError, match=said):
         open_dataset(path)
 

@@ -54,8 +54,8 @@ def open_dataset(
     contents = look(path, storage_options)
     if contents.manifest and contents.manifest.mode != "batch":
         raise SafetensorsSparkError(
-            f"{contents.location} was written by key, and has no samples: read it with Spark and `layout=long`, or its "
-            "shards with the safetensors library."
+            f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "
+            "`layout=long`."
         )
     cache = Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes)
     return Dataset(contents, columns, cache)

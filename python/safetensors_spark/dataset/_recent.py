@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from threading import Lock
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -30,25 +29,26 @@ class Recent(Generic[_V]):
         self._lock = Lock()
         _ALL.add(self)
 
-    def get(self, key: Hashable, make: Callable[[], _V]) -> _V:
+    def get(self, key: Hashable) -> _V | None:
         found = self._kept.get(key)
-        if found is None:
-            return self._keep(key, make())
-        # Another thread may just have let it go.
-        with suppress(KeyError):
-            self._kept.move_to_end(key)
+        if found is not None:
+            try:
+                self._kept.move_to_end(key)
+            except KeyError:
+                return found  # Another thread has just let it go.
         return found
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._kept
-
-    def _keep(self, key: Hashable, made: _V) -> _V:
+    def keep(self, key: Hashable, made: _V) -> _V:
+        """What was made, which now counts as used last."""
         with self._lock:
             self._kept[key] = made
             taken = sum(map(self._size, self._kept.values()))
             while taken > self._limit and len(self._kept) > 1:
                 taken -= self._size(self._kept.popitem(last=False)[1])
         return made
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._kept
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recent, (self._limit, self._size)

@@ -46,7 +46,7 @@ class Shards(Generic[T]):
 
     def columns(self, part: Part) -> Mapping[str, T]:
         """The shard's columns, which keep its map."""
-        return self._open.get(part.file.name, lambda: self._map(part))
+        return self._open.get(part.file.name) or self._open.keep(part.file.name, self._map(part))
 
     def prefetch(self, parts: Sequence[Part]) -> None:
         """Says which shards will be needed next."""

@@ -1,0 +1,178 @@
+"""Datasets of tensors by key."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from safetensors_spark._contents import Contents, File, look
+from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._manifest import Manifest
+from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
+from safetensors_spark._verify import Progress, Report, verify
+from safetensors_spark.dataset._block import Array, Place
+from safetensors_spark.dataset._cache import Local
+from safetensors_spark.dataset._maps import changed, check_length, map_file, missing
+from safetensors_spark.dataset._ranges import read_ranges
+from safetensors_spark.dataset._recent import Recent
+from safetensors_spark.dataset._tables import Table, open_table
+
+# Look-ups go to and fro between shards, and touch little of each.
+_MAPS = 1000
+
+
+def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Store:
+    """Open a dataset that was written with `name_col`, a checkpoint, or a folder of safetensors files, by keys.
+
+    Args:
+        path: the folder or file: a local path, or a URL of fsspec.
+        storage_options: what fsspec's file system takes.
+
+    Look-ups go by the dataset's index, which a write with `generate_index` makes, and read kilobytes of it. Where there
+    is none, or one that is out of date, the first look-up reads the headers of all files.
+
+    Raises:
+        FileNotFoundError: there is no dataset.
+        InvalidManifestError, InvalidCheckpointError: what tells of the files cannot be relied on.
+        SafetensorsSparkError: it is a dataset in batches, which has no keys.
+    """
+    contents = look(path, storage_options)
+    if contents.manifest and contents.manifest.mode != "key_value":
+        raise SafetensorsSparkError(
+            f"{contents.location} was written in batches, and has no keys: read it with `open_dataset`."
+        )
+    return Store(contents)
+
+
+class Store(Mapping[str, Array]):
+    """Tensors by key, as arrays that cannot be written to; keys come in their order as UTF-8.
+
+    Local arrays look at the mapped files, so that no byte is read before it is touched. At a URL arrays are read when
+    they are asked for. Where no index forbids that a key stands in several shards, the last one counts. A store may be
+    used from many threads, and sent to other processes.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._maps: Recent[mmap.mmap] = Recent(_MAPS)
+
+    @property
+    def shards(self) -> tuple[File, ...]:
+        """The files, in the order in which they were written, or of their names."""
+        return self._contents.files
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """What the dataset says of itself; None for a checkpoint, a folder of files, or one file."""
+        return self._contents.manifest
+
+    def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
+        """Read every byte, and tell what is not as it was written."""
+        return verify(self._contents, workers, progress)
+
+    def __getitem__(self, key: str) -> Array:
+        """Raises `KeyError`; or what tells of a shard or an index that is damaged, or of a dataset that changed."""
+        place = self._table.find(key) or self._absent(key)
+        return self._look(place, key) if self._is_local else self._read([place], [key])[0]
+
+    def get_many(self, keys: Iterable[str]) -> list[Array]:
+        """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
+        names = list(keys)
+        if not self._is_local:
+            self._table.prepare(names)
+        find = self._table.find
+        places = [find(name) or self._absent(name) for name in names]
+        return list(map(self._look, places, names)) if self._is_local else self._read(places, names)
+
+    def __contains__(self, key: object) -> bool:
+        return self._table.find(key) is not None
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __eq__(self, other: object) -> bool:
+        """Stores are not compared by their arrays."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        rows = f"{self.manifest.samples:,} rows in " if self.manifest else ""
+        return f"<Store {self._contents.location}: {rows}{len(self.shards):,} files>"
+
+    @cached_property
+    def _table(self) -> Table:
+        return open_table(self._contents)
+
+    @cached_property
+    def _is_local(self) -> bool:
+        return isinstance(self._contents.folder, LocalFolder)
+
+    def _absent(self, key: object) -> NoReturn:
+        hint = "" if isinstance(key, str) else ": its keys are strings"
+        raise KeyError(f"{key!r:.200} is not in {self._contents.location}{hint}")
+
+    def _look(self, place: Place, key: str) -> Array:
+        """A view of the mapped shard."""
+        file, start, kind = place
+        mapped = self._maps.get(file) or self._maps.keep(file, self._map(file))
+        try:
+            return np.ndarray(kind.shape, kind.numpy, mapped, start)
+        except InvalidTensorError as error:
+            raise self._no_array(place, key, error) from None
+
+    def _map(self, number: int) -> mmap.mmap:
+        assert isinstance(self._contents.folder, LocalFolder)
+        return map_file(self._contents, self.shards[number], Local(self._contents.folder))
+
+    def _read(self, places: Sequence[Place], keys: Sequence[str]) -> list[Array]:
+        """Arrays of bytes that are read for them."""
+        folder = self._contents.folder
+        assert isinstance(folder, RemoteFolder)
+        for number in {place[0] for place in places}:
+            self._check(self.shards[number])
+        ranges = [(self.shards[file].name, start, start + (kind.bytes or 0)) for file, start, kind in places]
+        try:
+            found = read_ranges(folder, ranges)
+        except FileNotFoundError as error:
+            raise changed(self._contents) or error from None
+        return [
+            self._array(place, key, content, begin)
+            for place, key, (content, begin) in zip(places, keys, found, strict=True)
+        ]
+
+    def _check(self, file: File) -> None:
+        """Whether the file is there, and whole, as far as the folder tells."""
+        if file.bytes is None:
+            raise missing(self._contents, file)
+        check_length(self._contents, file, file.bytes)
+
+    def _array(self, place: Place, key: str, content: bytes, begin: int) -> Array:
+        file, _, kind = place
+        if len(content) < begin + (kind.bytes or 0):
+            raise changed(self._contents) or DamagedShardError(
+                f"{self._path(file)} ends within the tensor `{key:.200}`: it was cut off."
+            )
+        try:
+            return np.ndarray(kind.shape, kind.numpy, content, begin)
+        except InvalidTensorError as error:
+            raise self._no_array(place, key, error) from None
+
+    def _no_array(self, place: Place, key: str, error: InvalidTensorError) -> InvalidTensorError:
+        return InvalidTensorError(f"{self._path(place[0])}: tensor `{key:.200}`: {error}")
+
+    def _path(self, file: int) -> str:
+        return f"{self._contents.folder.location}/{self.shards[file].name}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what other processes read anew."""
+        return {"_contents": self._contents, "_maps": self._maps}

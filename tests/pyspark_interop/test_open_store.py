@@ -1,0 +1,451 @@
+"""What Spark wrote by key, and the official library into folders, as NumPy reads it by key."""
+
+import json
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+from fsspec.implementations.memory import MemoryFileSystem
+from pyspark.sql import SparkSession
+from safetensors.numpy import save_file
+
+import safetensors_spark as sts
+from official import BITS, NUMPY_TYPES, load
+from safetensors_spark.dataset import Store, open_store
+from spark_io import MANIFEST, Dataset, frame, write
+from test_index import INDEX, KEYS, keyed
+
+EVERY = sorted(f"{key}__{column}" for key in KEYS for column in ("n", "x"))
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Two columns in three shards, with an index."""
+    path = tmp_path_factory.mktemp("written") / "store"
+    return write(keyed(spark, *KEYS, partitions=3), path, name_col="k", generate_index="true")
+
+
+@pytest.fixture
+def copied(written: Dataset, tmp_path: Path) -> Dataset:
+    """The same, which a test may damage."""
+    return Dataset(Path(shutil.copytree(written.path, tmp_path / "store")))
+
+
+def assert_is(store: Store, dataset: Dataset) -> None:
+    """The store has what the official library finds in the shards, and nothing else; later shards go before earlier."""
+    expected = {key: tensor for shard in dataset.shards for key, tensor in load(shard).items()}
+    assert list(store) == sorted(expected)
+    assert len(store) == len(expected)
+    for key, array in zip(store, store.get_many(store), strict=True):
+        tensor = expected[key]
+        assert (array.dtype, array.shape, array.tobytes()) == (NUMPY_TYPES[tensor.dtype], tensor.shape, tensor.data)
+        assert store[key].tobytes() == tensor.data
+        assert not array.flags.writeable
+
+
+def test_every_key_of_several_columns(written: Dataset) -> None:
+    store = open_store(written.path)
+    assert repr(store) == f"<Store {written.path}: 6 rows in 3 files>"
+    assert_is(store, written)
+    assert list(store) == EVERY
+    assert [file.name for file in store.shards] == [shard.name for shard in written.shards]
+    assert store.manifest is not None
+    assert store.manifest.commit_id == written.manifest["commit_id"]
+    assert store["ключ__x"].tolist() == [4.0, 2.5]
+    assert [key in store for key in ("a__x", "a", "a__xx", "", "\ud800", 7)] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert store.get("nothing") is None
+    assert [array.tolist() for array in store.get_many(["b__n", "a__x", "b__n"])] == [[98], [1.0, 2.5], [98]]
+    assert store.get_many([]) == []
+    assert store.verify().faults == []
+    for ask in (lambda: store["nothing"], lambda: store.get_many(["a__x", "nothing"])):
+        with pytest.raises(KeyError, match=f"'nothing' is not in {written.path}"):
+            ask()
+    with pytest.raises(KeyError, match=r"7 is not in .*: its keys are strings"):
+        store[7]  # type: ignore[index]
+
+
+def test_arrays_look_at_the_mapped_file(written: Dataset) -> None:
+    store = open_store(written.path)
+    array = store["a__x"]
+    assert array.ctypes.data == store["a__x"].ctypes.data == store.get_many(["a__x"])[0].ctypes.data
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def test_every_dtype_with_and_without_an_index(spark: SparkSession, path: Path) -> None:
+    shapes = {name: [2, 4] for name in BITS} | {"scalar": [], "none": [0, 3]}
+    rows = [
+        (name, (os.urandom(BITS.get(name, 32) * int(np.prod(shape)) // 8), shape, name if name in BITS else "F32"))
+        for name, shape in shapes.items()
+    ]
+    rows[0] = ("BOOL", (bytes(8), [2, 4], "BOOL"))
+    df = frame(spark, "k string, x struct<data: binary, shape: array<int>, dtype: string>", *rows)
+    dataset = write(df, path, name_col="k", generate_index="true")
+    expected = load(dataset.shard)
+    without = open_store(shutil.copytree(path, path.with_name("without"), ignore=shutil.ignore_patterns(INDEX)))
+    for store in (open_store(path), without):
+        assert sorted(store) == sorted(shapes)
+        for name, tensor in expected.items():
+            if tensor.dtype in NUMPY_TYPES:
+                array = store[name]
+                assert (array.dtype, array.shape) == (NUMPY_TYPES[tensor.dtype], tensor.shape)
+                assert array.tobytes() == tensor.data
+            else:
+                with pytest.raises(
+                    sts.InvalidTensorError, match=f"tensor `{name}`: {name} has elements smaller than a"
+                ):
+                    store[name]
+
+
+def test_appends_and_an_index_that_is_out_of_date_or_absent(spark: SparkSession, path: Path) -> None:
+    write(keyed(spark, "a", "b"), path, name_col="k", generate_index="true")
+    old = (path / INDEX).read_bytes()
+    dataset = write(keyed(spark, "c", "0"), path, name_col="k")
+    assert_is(open_store(path), dataset)
+    (path / INDEX).write_bytes(old)
+    assert_is(open_store(path), dataset)
+    (path / INDEX).unlink()
+    assert_is(open_store(path), dataset)
+    # Without an index a key may come twice.
+    dataset = write(keyed(spark, "c").selectExpr("k", "x", "array(77) AS n"), path, name_col="k")
+    assert_is(open_store(path), dataset)
+    assert open_store(path)["c__n"].tolist() == [77]
+
+
+def test_no_keys(spark: SparkSession, path: Path) -> None:
+    for index in ("true", "false"):
+        write(keyed(spark, "a").limit(0), path, "overwrite", name_col="k", generate_index=index)
+        store = open_store(path)
+        assert (len(store), list(store), "a" in store, store.get_many([])) == (0, [], False, [])
+
+
+def test_keys_of_which_parquet_tells_nothing(spark: SparkSession, path: Path) -> None:
+    """Its footer has no statistics of keys that are longer than 4 KB."""
+    keys = [random.Random(i).randbytes(2500).hex() for i in range(700)]
+    df = spark.createDataFrame([(key, [float(i)]) for i, key in enumerate(keys)], "k string, x array<float>")
+    write(df.coalesce(1), path, name_col="k", generate_index="true")
+    metadata = pq.read_metadata(path / INDEX)
+    assert metadata.num_row_groups > 4
+    store = open_store(path)
+    # Each in a store of its own: the first look-up knows of no row group where it begins.
+    for number in (0, 350, 699):
+        assert open_store(path)[keys[number]].tolist() == [number]
+    assert [array.tolist() for array in store.get_many(keys)] == [[number] for number in range(700)]
+    assert not any(key[:-1] in store or key + "0" in store for key in keys)
+    assert list(store) == sorted(keys)
+    assert "" not in store
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("rows", [1, 5, 100])
+def test_row_groups_of_any_size(copied: Dataset, rows: int, statistics: bool) -> None:
+    table = pq.read_table(copied.path / INDEX)
+    pq.write_table(table, copied.path / INDEX, row_group_size=rows, write_statistics=statistics)
+    assert pq.read_metadata(copied.path / INDEX).metadata[b"safetensors.commit_id"]
+    store = open_store(copied.path)
+    for key in reversed(EVERY):
+        assert store[key].tobytes()
+        assert key + "x" not in store
+        assert key[:-1] not in store
+    assert_is(open_store(copied.path), copied)
+
+
+def test_folders_checkpoints_and_files(tmp_path: Path) -> None:
+    save_file({"x": np.arange(3), "y": np.ones(2)}, tmp_path / "a.safetensors")
+    save_file({"y": np.zeros(2, np.uint8), "z": np.full((), 4.0)}, tmp_path / "b.safetensors")
+    store = open_store(tmp_path)
+    assert (list(store), store.manifest, len(store.shards)) == (["x", "y", "z"], None, 2)
+    assert repr(store) == f"<Store {tmp_path}: 2 files>"
+    assert [store[key].tolist() for key in store] == [[0, 1, 2], [0, 0], 4.0]
+    alone = open_store(tmp_path / "a.safetensors")
+    assert (list(alone), alone["y"].tolist()) == (["x", "y"], [1.0, 1.0])
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"y": "a.safetensors", "z": "b.safetensors"}}))
+    checkpoint = open_store(tmp_path)
+    assert {key: array.tolist() for key, array in checkpoint.items()} == {"y": [1.0, 1.0], "z": 4.0}
+    index.write_text(json.dumps({"weight_map": {"y": "a.safetensors", "w": "b.safetensors"}}))
+    with pytest.raises(sts.DamagedShardError, match=r"b\.safetensors has no tensor `w`, which the checkpoint's index"):
+        open_store(tmp_path)["y"]
+    with pytest.raises(FileNotFoundError, match="no checkpoint's index"):
+        open_store(tmp_path.parent)
+
+
+def test_batches_are_refused(spark: SparkSession, path: Path) -> None:
+    write(frame(spark, "v array<float>", ([1.0],)), path, batch_size=1)
+    with pytest.raises(
+        sts.SafetensorsSparkError, match="was written in batches, and has no keys: read it with `open_data"
+    ):
+        open_store(path)
+
+
+def test_threads_and_other_processes(written: Dataset) -> None:
+    store = open_store(written.path)
+    expected = [store[key].tobytes() for key in EVERY]
+    fresh = open_store(written.path)
+    with ThreadPoolExecutor(8) as threads:
+        assert [array.tobytes() for array in threads.map(fresh.__getitem__, EVERY * 50)] == expected * 50
+    sent = pickle.loads(pickle.dumps(store))
+    assert [array.tobytes() for array in sent.get_many(EVERY)] == expected
+    if (child := os.fork()) == 0:
+        os._exit(0 if [array.tobytes() for array in store.get_many(EVERY)] == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    code = "import pickle, sys\nstore = pickle.load(sys.stdin.buffer)\nprint(store['b__x'].tolist())"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(store), capture_output=True, check=True)
+    assert done.stdout == b"[1.0, 2.5]\n"
+
+
+def test_no_more_than_numpy_and_pyarrow_is_imported(written: Dataset) -> None:
+    code = (
+        "import sys\nfrom safetensors_spark.dataset import open_store\n"
+        f"print(open_store({str(written.path)!r})['a__x'].tolist())\n"
+        "print({'pyspark', 'torch', 'fsspec', 'pandas', 'ml_dtypes'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[1.0, 2.5]\nset()\n"
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize("where", ["local", "memory"])
+@pytest.mark.parametrize(
+    ("damage", "error", "said"),
+    [
+        (lambda shard: shard.unlink(), FileNotFoundError, "is not there: the dataset has lost it"),
+        (lambda shard: shard.write_bytes(shard.read_bytes()[:-1]), sts.DamagedShardError, "bytes, expected"),
+        (lambda shard: shard.write_bytes(shard.read_bytes() + b"!"), sts.DamagedShardError, "bytes, expected"),
+    ],
+)
+def test_a_damaged_shard_is_named(
+    copied: Dataset, damage: Callable[[Path], Any], error: type[Exception], said: str, where: str, indexed: bool
+) -> None:
+    first = {shard.name: next(iter(load(shard))) for shard in copied.shards}
+    damage(copied.shards[1])
+    if not indexed:
+        (copied.path / INDEX).unlink()
+    path = uploaded(copied.path) if where == "memory" else str(copied.path)
+    store = open_store(path)
+    if indexed:
+        assert store[first[copied.shards[0].name]].size
+    with pytest.raises(error, match=said) as raised:
+        store[first[copied.shards[1].name]]
+    assert copied.shards[1].name in str(raised.value)
+
+
+def test_an_overwritten_store_shows_its_old_state_or_says_that_it_changed(
+    spark: SparkSession, copied: Dataset, tmp_path: Path
+) -> None:
+    url = uploaded(copied.path)
+    store, remote, unread = open_store(copied.path), open_store(url), open_store(copied.path)
+    seen = next(iter(load(copied.shards[0])))
+    others = [key for shard in copied.shards[1:] for key in load(shard)]
+    before = store[seen].tobytes()
+    assert remote[seen].tobytes() == before
+    write(keyed(spark, "q"), copied.path, "overwrite", name_col="k", generate_index="true")
+    fsspec.filesystem("memory").rm(url.removeprefix("memory:/"), recursive=True)
+    assert uploaded(copied.path, url) == url
+    assert store[seen].tobytes() == before
+    for one, key in [(store, others[0]), (remote, seen), (remote, others[0]), (unread, seen)]:
+        with pytest.raises(sts.DatasetChangedError, match="has been written again since it was opened"):
+            one[key]
+    assert list(open_store(copied.path)) == list(open_store(url)) == ["q__n", "q__x"]
+    shutil.rmtree(copied.path)
+    with pytest.raises(sts.DatasetChangedError, match="has been deleted since it was opened"):
+        store[others[0]]
+
+
+def change(column: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
+    def apply(entries: list[dict[str, Any]]) -> None:
+        entries[3][column] = value(entries[3][column]) if callable(value) else value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            change("file_name", "../x.safetensors"),
+            "for `b__x` is of `../x.safetensors`, which is no shard of the dataset",
+        ),
+        (change("data_start", 8), "for `b__x` says that F32 [2] is at the bytes 8 to"),
+        (change("data_start", -8), "for `b__x` says that F32 [2] is at the bytes -8 to"),
+        (change("data_end", lambda end: end + 4), "such a tensor has 8"),
+        (change("data_end", 1 << 40), "to 1099511627776 of part-"),
+        (change("shape", [3]), "F32 [3] is at the bytes"),
+        (change("shape", [-2]), "such a tensor does not exist"),
+        (change("shape", [1 << 31, 1 << 31, 8]), "for `b__x` says that F32 [2147483648, 2147483648, 8] is at"),
+        (change("dtype", "F33"), "says that F33 [2] is at"),
+        (change("dtype", None), "it has empty cells"),
+        (change("shape", [None]), "it has empty cells"),
+        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come behind the one for `\uffffz`"),
+    ],
+)
+def test_an_index_that_is_wrong_is_refused(
+    copied: Dataset, damage: Callable[[list[dict[str, Any]]], None], said: str
+) -> None:
+    table = pq.read_table(copied.path / INDEX)
+    entries = table.slice(2).to_pylist()
+    damage(entries)
+    types = [pa.string(), pa.string(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64()]
+    schema = pa.schema(list(zip(table.column_names, types, strict=True)), table.schema.metadata)
+    pq.write_table(pa.Table.from_pylist(entries, schema), copied.path / INDEX)
+    with pytest.raises(sts.InvalidIndexError) as raised:
+        open_store(copied.path)["a__x"]
+    assert said in str(raised.value)
+    assert f"{copied.path / INDEX} cannot be read" in str(raised.value)
+    assert "have a write with `generate_index` make it anew" in str(raised.value)
+
+
+def test_an_index_whose_bytes_are_damaged_is_refused_or_right(copied: Dataset) -> None:
+    whole = (copied.path / INDEX).read_bytes()
+    expected = {key: array.tobytes() for key, array in open_store(copied.path).items()}
+    refused = 0
+    places = random.Random(5)
+    # Parquet has checksums of its pages, but none of its footer.
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for length in (0, 3, 8, len(whole) // 2, len(whole) - 1):
+        (copied.path / INDEX).write_bytes(whole[:length])
+        with pytest.raises(sts.InvalidIndexError):
+            open_store(copied.path)["a__x"]
+    for _ in range(300):
+        content = bytearray(whole)
+        content[places.randrange(pages)] ^= 1 << places.randrange(8)
+        (copied.path / INDEX).write_bytes(content)
+        try:
+            found = open_store(copied.path)
+            for key in list(found):
+                assert expected.get(key, found[key].tobytes()) == found[key].tobytes()
+        except sts.InvalidIndexError:
+            refused += 1
+    assert refused > 30
+
+
+def uploaded(path: Path, url: str = "") -> str:
+    """A copy of the folder in fsspec's memory."""
+    url = url or f"memory://{path.parent.name}/{path.name}"
+    fsspec.filesystem("memory").put(f"{path}/", url.removeprefix("memory:/") + "/", recursive=True)
+    return url
+
+
+class Requests(list[tuple[str, int]]):
+    """File and number of bytes of each read of fsspec's memory."""
+
+    def of(self, action: Callable[[], Any]) -> tuple[Any, list[tuple[str, int]]]:
+        self.clear()
+        return action(), list(self)
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
+    asked = Requests()
+    cat_file, open_file = MemoryFileSystem.cat_file, MemoryFileSystem.open
+
+    def cat(self: MemoryFileSystem, path: str, *args: Any, **kwargs: Any) -> Any:
+        with monkeypatch.context() as inner:
+            inner.setattr(MemoryFileSystem, "open", open_file)
+            found = cat_file(self, path, *args, **kwargs)
+        asked.append((path.rpartition("/")[2], len(found)))
+        return found
+
+    def write_only(self: MemoryFileSystem, path: str, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
+        assert mode == "wb", f"{path} is opened"
+        return open_file(self, path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", cat)
+    monkeypatch.setattr(MemoryFileSystem, "open", write_only)
+    return asked
+
+
+def test_a_remote_look_up_is_few_small_requests(spark: SparkSession, path: Path, requests: Requests) -> None:
+    count, step = 200_000, 7919
+    keys = [f"key-{number * step % count:08d}" for number in range(count)]
+    df = spark.range(count, numPartitions=2).selectExpr(
+        f"printf('key-%08d', id * {step} % {count}) AS k", "array(id) AS x"
+    )
+    write(df, path, name_col="k", generate_index="true")
+    url = uploaded(path)
+    store, opened = requests.of(lambda: open_store(url))
+    assert [name for name, _ in opened] == [MANIFEST]
+    array, cold = requests.of(lambda: store["key-00123456"])
+    assert array.tolist() == [keys.index("key-00123456")]
+    assert [name for name, _ in cold][:-1] in ([INDEX], [INDEX, INDEX])
+    assert sum(size for _, size in cold) < 250_000
+    assert cold[-1][1] == 8
+    # What was read of the index is kept, and what lies together is read together.
+    _, warm = requests.of(lambda: store["key-00123457"])
+    assert [size for _, size in warm] == [8]
+    arrays, batch = requests.of(lambda: store.get_many(keys[5100:5000:-1]))
+    assert [array.tolist() for array in arrays] == [[number] for number in range(5100, 5000, -1)]
+    assert len([name for name, _ in batch if name != INDEX]) == 1
+    with pytest.raises(KeyError, match="'key-0012345' is not in memory://"):
+        store["key-0012345"]
+    assert len(store) == count
+
+
+def test_a_remote_store_has_what_a_local_one_has(written: Dataset, requests: Requests) -> None:
+    url = uploaded(written.path)
+    assert_is(open_store(url), written)
+    sent = pickle.loads(pickle.dumps(open_store(url)))
+    assert sent["a__x"].tolist() == [1.0, 2.5]
+    fsspec.filesystem("memory").rm(f"{url.removeprefix('memory:/')}/{INDEX}")
+    assert_is(open_store(url), written)
+
+
+def test_shards_that_shrink_or_vanish_while_they_are_read(written: Dataset) -> None:
+    memory, url = fsspec.filesystem("memory"), uploaded(written.path)
+    store = open_store(url)
+    key = list(load(written.shards[2]))[-1]
+    place = f"{url.removeprefix('memory:/')}/{written.shards[2].name}"
+    memory.pipe(place, memory.cat(place)[:-1])
+    with pytest.raises(
+        sts.DamagedShardError, match=f"{written.shards[2].name} ends within the tensor `.*`: it was cut"
+    ):
+        store.get_many(EVERY)
+    memory.rm(place)
+    with pytest.raises(FileNotFoundError, match=written.shards[2].name):
+        store[key]
+
+
+class Asynchronous(AsyncFileSystemWrapper):  # type: ignore[misc]
+    """fsspec's memory, as the file systems of object stores are: with a thread of its own."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(MemoryFileSystem(), asynchronous=False, **options)
+
+    protocol = "asynchronous"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(MemoryFileSystem._strip_protocol(path.replace("asynchronous://", "memory://")))
+
+
+def test_asynchronous_file_systems_and_forks(written: Dataset) -> None:
+    fsspec.register_implementation("asynchronous", Asynchronous, clobber=True)
+    url = uploaded(written.path)
+    store = open_store(url.replace("memory", "asynchronous"))
+    assert_is(store, written)
+    if (child := os.fork()) == 0:
+        os._exit(0 if store["a__x"].tolist() == [1.0, 2.5] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    fsspec.filesystem("memory").rm(f"{url.removeprefix('memory:/')}/{written.shards[0].name}")
+    with pytest.raises(FileNotFoundError, match=written.shards[0].name):
+        store.get_many(EVERY)
