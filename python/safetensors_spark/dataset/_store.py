@@ -82,12 +82,12 @@ class Store(Mapping[str, Array]):
 
     def get_many(self, keys: Iterable[str]) -> list[Array]:
         """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
+        find, look, absent = self._table.find, self._look, self._absent
+        if self._is_local:
+            return [look(find(key) or absent(key), key) for key in keys]
         names = list(keys)
-        if not self._is_local:
-            self._table.prepare(names)
-        find = self._table.find
-        places = [find(name) or self._absent(name) for name in names]
-        return list(map(self._look, places, names)) if self._is_local else self._read(places, names)
+        self._table.prepare(names)
+        return self._read([find(name) or absent(name) for name in names], names)
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None
