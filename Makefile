@@ -10,7 +10,7 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
-.PHONY: demo test fuzz bench jmh check format test-scala test-python environments test-sparks links build jar clean
+.PHONY: demo test fuzz bench jmh check format test-scala test-python test-torch environments test-sparks links build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
@@ -25,7 +25,7 @@ jmh:
 	@$(SBT) "benchmarks/Jmh/runMain io.github.semyonsinchenko.safetensors.functions.FunctionsTable $(JMH)"
 
 # Everything that must hold before a merge.
-test: jar check test-scala links test-python test-sparks
+test: jar check test-scala links test-python test-sparks test-torch
 
 # Files of every kind, put to the reader and to the official library until the time is over: ten minutes, or as FUZZ says.
 fuzz: jar $(UV)
@@ -64,6 +64,12 @@ test-sparks: environments
 	  .venv-spark$$spark/bin/python -m pytest -m short --ignore tests/pyspark_interop/test_mlflow.py tests/pyspark_interop || exit 1; \
 	done
 
+# Training: in an environment of its own, since PyTorch takes gigabytes.
+test-torch: jar $(UV)
+	@echo "== pytest, PyTorch"
+	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --no-group mlflow --group torch
+	.venv-torch/bin/python -m pytest tests/training
+
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
@@ -88,4 +94,4 @@ jar:
 # What builds and tests leave behind; `.tools` stays, since it is only fetched.
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
-	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .venv-torch .mypy_cache .pytest_cache .hypothesis .ruff_cache

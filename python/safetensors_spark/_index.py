@@ -42,9 +42,11 @@ class TensorIndex:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         self.path = f"{folder.location}/{INDEX}"
+        source = file or folder.open(INDEX)
         try:
-            self._file = pq.ParquetFile(file or folder.open(INDEX))
-        except pa.ArrowException as error:
+            self._file = pq.ParquetFile(source)
+        # Some damage is an `OSError` to pyarrow.
+        except (pa.ArrowException, OSError) as error:
             raise InvalidIndexError(self.path, str(error)) from None
         missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
         if missing:
@@ -71,7 +73,7 @@ class TensorIndex:
                 columns = (batch.column(name).to_pylist() for name in COLUMNS)
                 for key, file, shape, dtype, start, end in zip(*columns, strict=True):
                     yield IndexEntry(key, file, tuple(shape), dtype, start, end)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise InvalidIndexError(self.path, str(error)) from None
 
     def close(self) -> None:

@@ -1,6 +1,8 @@
 """Spark's side of the tests: reading, writing, and what became of it."""
 
 import json
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
+import safetensors_spark as sts
 from official import Tensor
 
 TENSOR_STRUCT = StructType(
@@ -22,6 +25,20 @@ TENSOR_STRUCT = StructType(
 )
 
 MANIFEST = "dataset_manifest.json"
+
+
+def local_session(warehouse: Path) -> SparkSession:
+    """Two threads of this machine, and a small heap."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        sts.configure(SparkSession.builder)
+        .master("local[2]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+    )
+    return builder.getOrCreate()
 
 
 def wide_schema(*names: str) -> StructType:

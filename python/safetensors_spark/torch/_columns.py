@@ -85,7 +85,7 @@ class Columns:
         self._shards = samples.shards(as_column)
 
     def take(self, numbers: Array) -> Batch:
-        """The samples of these numbers, stacked in their order."""
+        """The samples of these numbers, one or more, stacked in their order."""
         which, rows = self._samples.locate(numbers)
         needed, place = np.unique(which, return_inverse=True)
         # It keeps the maps while their bytes are copied by address.
@@ -107,7 +107,7 @@ def _stacked(columns: Sequence[Column], which: Array, rows: Array, name: str) ->
             )
     width = first.rows.shape[1]
     shape = (len(rows), *first.shape)
-    if width == 0 or len(rows) == 0:
+    if width == 0:
         return torch.empty(shape, dtype=first.dtype)
     begins = np.flatnonzero((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
     if len(rows) * width >= len(begins) * _LARGE:

@@ -32,8 +32,10 @@ class SampleDataset(TorchDataset[Batch]):
         return self.__getitems__([range(self._length)[index]])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Batch]:
+        if len(indices) == 0:
+            return []
         numbers = np.asarray(indices, np.int64)
-        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self._length):
+        if not (numbers.min() >= 0 and numbers.max() < self._length):
             raise IndexError(
                 f"samples are numbered 0 to {self._length - 1}, and {numbers.min()} to {numbers.max()} are asked for"
             )

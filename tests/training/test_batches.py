@@ -1,0 +1,277 @@
+"""Batches for ranks, workers and epochs; and going on from a state, in any other world."""
+
+import copy
+import json
+import pickle
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+from safetensors_spark import SafetensorsSparkError
+from safetensors_spark.dataset import Dataset, open_dataset
+from safetensors_spark.torch import BatchDataset
+from safetensors_spark.torch._order import Order
+from training.conftest import Folder
+
+COUNTS = [7, 1, 12, 9, 5]
+SAMPLES = sum(COUNTS)
+# Windows of one to two shards.
+WINDOW = 500
+# Ranks and workers.
+WORLDS = [(1, 0), (2, 0), (3, 2), (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def points(numbered: Folder) -> Dataset:
+    return open_dataset(numbered(COUNTS))
+
+
+def dataset(points: Dataset, batch_size: int = 3, rank: int = 0, world_size: int = 1, **options: Any) -> BatchDataset:
+    options = {"shuffle": True, "seed": 8, "window_bytes": WINDOW} | options
+    return BatchDataset(points, batch_size, rank=rank, world_size=world_size, **options)
+
+
+def expected(of: BatchDataset, epoch: int) -> list[int]:
+    """The numbers of all samples in the order of the epoch (see `test_order.py`)."""
+    numbers: list[int] = Order(of._samples.parts, of._plan.shuffle, epoch).take(np.arange(SAMPLES)).tolist()
+    return numbers
+
+
+def numbers(batches: Any) -> list[list[int]]:
+    return [batch["n"].tolist() for batch in batches]
+
+
+def in_steps(ranks: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+    """What the ranks took, step by step."""
+    return [number for step in zip(*ranks, strict=True) for batch in step for number in batch]
+
+
+def workers(of: BatchDataset, count: int) -> Any:
+    return of if count == 0 else DataLoader(of, batch_size=None, num_workers=count)
+
+
+def test_a_batch_has_the_files_samples(points: Dataset) -> None:
+    batches = dataset(points, shuffle=False)
+    found = list(batches)
+    assert len(batches) == len(found) == 12
+    assert in_steps([numbers(batches)]) == list(range(SAMPLES))
+    for batch in found:
+        assert (batch["n"].dtype, batch["x"].dtype, batch["x"].shape[1:]) == (torch.int64, torch.float32, (2, 3))
+        assert torch.equal(batch["x"], batch["n"][:, None, None].expand(-1, 2, 3).float())
+        batch["x"] += 1
+    # What the caller does with a batch stays with the caller.
+    assert all(torch.equal(again["x"] + 1, batch["x"]) for again, batch in zip(batches, found, strict=True))
+    assert set(next(iter(dataset(open_dataset(points.samples.contents.location, ["x"]))))) == {"x"}
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 3, 5, 50])
+def test_the_order_is_one_for_all_worlds(points: Dataset, batch_size: int, drop_last: bool) -> None:
+    for world_size in (1, 2, 3, 5):
+        ranks = [dataset(points, batch_size, rank, world_size, drop_last=drop_last) for rank in range(world_size)]
+        for epoch in (0, 3):
+            for rank in ranks:
+                rank.set_epoch(epoch)
+            taken = [numbers(rank) for rank in ranks]
+            assert {len(batches) for batches in taken} == {len(ranks[0])}
+            order = expected(ranks[0], epoch)
+            whole = SAMPLES // (batch_size * world_size) * batch_size * world_size
+            assert in_steps(taken) == (order[:whole] if drop_last else order)
+    assert expected(ranks[0], 0) != expected(ranks[0], 3)
+    assert sorted(expected(ranks[0], 0)) == list(range(SAMPLES))
+
+
+@pytest.mark.parametrize(("context", "persistent"), [("fork", False), ("fork", True), ("spawn", True)])
+def test_workers_take_the_same_batches(points: Dataset, context: str, persistent: bool) -> None:
+    batches = dataset(points)
+    loader = DataLoader(
+        batches, batch_size=None, num_workers=2, persistent_workers=persistent, multiprocessing_context=context
+    )
+    for epoch in (0, 1):
+        batches.set_epoch(epoch)
+        found = list(loader)
+        assert in_steps([numbers(found)]) == expected(batches, epoch)
+        assert [len(batch["x"]) for batch in found] == [3] * 11 + [1]
+    # A state is for one iteration.
+    batches.load_state_dict(batches.state_dict(batches=5))
+    assert in_steps([numbers(loader)]) == expected(batches, 1)[15:]
+    assert in_steps([numbers(loader)]) == expected(batches, 1)
+    batches.set_epoch(2)
+    assert in_steps([numbers(loader)]) == expected(batches, 2)
+
+
+def test_threads_take_the_same_batches(points: Dataset) -> None:
+    for threads in (0, 1, 5):
+        batches = dataset(points, threads=threads)
+        assert in_steps([numbers(batches)]) == expected(batches, 0)
+        # An iteration that is left does not disturb the next.
+        iterator = iter(batches)
+        next(iterator)
+        del iterator
+        assert in_steps([numbers(batches)]) == expected(batches, 0)
+
+
+def pairs_of_worlds() -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    return [(before, after) for before in WORLDS for after in WORLDS if 0 in (before[1], after[1])]
+
+
+@pytest.mark.parametrize(("before", "after"), pairs_of_worlds())
+def test_an_epoch_goes_on_at_every_step_in_another_world(
+    points: Dataset, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """The state is saved as JSON after every step, and loaded into another number of ranks and workers."""
+    old = [dataset(points, 3, rank, before[0]) for rank in range(before[0])]
+    order = expected(old[0], 1)
+    for one in old:
+        one.set_epoch(1)
+    iterators = [iter(workers(one, before[1])) for one in old]
+    taken: list[int] = []
+    # Where workers take part, some of the steps do.
+    steps = range(len(old[0]) + 1) if before[1] + after[1] == 0 else (1, 2, len(old[0]))
+    for step in range(len(old[0]) + 1):
+        if step in steps:
+            count = step if before[1] else None
+            (state,) = {json.dumps(one.state_dict(count)) for one in old}
+            new = [dataset(points, 2, rank, after[0]) for rank in range(after[0])]
+            for one in new:
+                one.load_state_dict(json.loads(state))
+                one.set_epoch(one.epoch)
+            rest = in_steps([numbers(workers(one, after[1])) for one in new])
+            if 0 < SAMPLES - len(taken) < after[0]:
+                assert set(rest) == set(order[len(taken) :])
+            else:
+                assert taken + rest == order
+        taken += in_steps([numbers([batch]) for iterator in iterators if (batch := next(iterator, None)) is not None])
+    assert taken == order
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_stateful_dataloader(points: Dataset, count: int) -> None:
+    """Its state at every step goes on in it with as many workers, and in the dataset itself with any."""
+
+    def loader() -> tuple[StatefulDataLoader, BatchDataset]:
+        batches = dataset(points)
+        return StatefulDataLoader(batches, batch_size=None, num_workers=count), batches
+
+    first, batches = loader()
+    batches.set_epoch(4)
+    order = expected(batches, 4)
+    iterator = iter(first)
+    taken: list[int] = []
+    for step in range(len(batches) + 1):
+        if step % 4 == 1 or step >= len(batches) - 1 or count == 0:
+            state = pickle.loads(pickle.dumps(copy.deepcopy(first.state_dict())))
+            second, again = loader()
+            second.load_state_dict(state)
+            assert taken + in_steps([numbers(second)]) == order
+            # The next iteration is a whole epoch again, and the next epoch another one.
+            assert in_steps([numbers(second)]) == order
+            again.set_epoch(5)
+            assert in_steps([numbers(second)]) == expected(again, 5)
+            pair = [dataset(points, 4, rank, 2) for rank in range(2)]
+            for one in pair:
+                one.load_state_dict(state)
+                assert one.epoch == 4
+            rest = in_steps([numbers(one) for one in pair])
+            assert set(rest) == set(order[len(taken) :])
+            assert SAMPLES - len(taken) < 2 or taken + rest == order
+        batch = next(iterator, None)
+        taken += [] if batch is None else batch["n"].tolist()
+    assert taken == order
+
+
+def test_a_stateful_dataloader_of_another_world(points: Dataset) -> None:
+    old = StatefulDataLoader(dataset(points, rank=0, world_size=2), batch_size=None, num_workers=2)
+    next(iter(old))
+    new = StatefulDataLoader(dataset(points, rank=0, world_size=3), batch_size=None, num_workers=2)
+    new.load_state_dict(old.state_dict())
+    with pytest.raises(SafetensorsSparkError, match="is of 2 ranks and batches of 3, not of 3 and 3: load it with the"):
+        list(new)
+    seldom = StatefulDataLoader(dataset(points), batch_size=None, num_workers=1, snapshot_every_n_steps=5)
+    iterator = iter(seldom)
+    for _ in range(7):
+        next(iterator)
+    with pytest.raises(SafetensorsSparkError, match=r"between two snapshots .* `snapshot_every_n_steps=1`"):
+        dataset(points).load_state_dict(seldom.state_dict())
+
+
+def test_states_that_do_not_fit(points: Dataset, numbered: Folder) -> None:
+    state = dataset(points).state_dict()
+    for other, message in (
+        (dataset(open_dataset(numbered([*COUNTS, 2]))), "of another dataset of 34 samples than this one of 36"),
+        (dataset(open_dataset(numbered([*reversed(COUNTS)]))), "it has been written again since"),
+        (
+            dataset(points, shuffle=False),
+            "is of the order of Shuffle.* and this dataset takes that of the rows",
+        ),
+        (dataset(points, seed=9), "make it with the same `shuffle`, `seed` and `window_bytes`"),
+    ):
+        with pytest.raises(SafetensorsSparkError, match=message):
+            other.load_state_dict(state)
+    with pytest.raises(SafetensorsSparkError, match="is no state of a BatchDataset"):
+        dataset(points).load_state_dict({"epoch": 3})
+    with pytest.raises(SafetensorsSparkError, match="of version 2, and this safetensors-spark reads version 1"):
+        dataset(points).load_state_dict(state | {"safetensors_spark": 2})
+    with pytest.raises(SafetensorsSparkError, match="has several BatchDatasets"):
+        dataset(points).load_state_dict({"train": state, "test": dataset(points, 4).state_dict()})
+
+
+def test_workers_are_ahead_of_what_was_taken(points: Dataset) -> None:
+    batches = dataset(points)
+    loader = iter(DataLoader(batches, batch_size=None, num_workers=1))
+    taken = next(loader)["n"].tolist()
+    with pytest.raises(SafetensorsSparkError, match=r"say how many were taken, `state_dict\(batches=...\)`"):
+        batches.state_dict()
+    state = batches.state_dict(batches=1)
+    other = dataset(points)
+    other.load_state_dict(state)
+    assert taken + in_steps([numbers(other)]) == expected(other, 0)
+
+
+def test_a_state_is_taken_and_loaded_without_reading(points: Dataset) -> None:
+    """It has a few numbers, wherever the epoch is."""
+    batches = dataset(points)
+    early = batches.state_dict()
+    for _ in batches:
+        pass
+    late = batches.state_dict()
+    assert {key for key in early if early[key] != late[key]} == {"batches"}
+    assert (late["epoch"], late["begun_at"], late["batches"], late["samples"]) == (0, 0, 12, SAMPLES)
+    batches.load_state_dict(late)
+    assert list(batches) == []
+    assert in_steps([numbers(batches)]) == expected(batches, 0)
+
+
+def test_ranks_by_default(points: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert in_steps([numbers(BatchDataset(points, 4))]) == list(range(SAMPLES))
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert numbers(BatchDataset(points, 4))[0] == [4, 5, 6, 7]
+    for rank, world_size in ((2, 2), (-1, 1), (1, None), (None, 1)):
+        with pytest.raises(ValueError, match="rank is"):
+            BatchDataset(points, 4, rank=rank, world_size=world_size)
+    with pytest.raises(ValueError, match="batch_size is 0, expected 1 or more"):
+        BatchDataset(points, 0)
+    with pytest.raises(ValueError, match="window_bytes is 0, expected 1 or more"):
+        BatchDataset(points, 1, window_bytes=0)
+
+
+def test_a_copy_goes_its_own_way(points: Dataset) -> None:
+    batches = dataset(points)
+    other = pickle.loads(pickle.dumps(batches))
+    batches.set_epoch(1)
+    assert (batches.epoch, other.epoch) == (1, 0)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(numbers, (batches, other))
+    assert (in_steps([first]), in_steps([second])) == (expected(batches, 1), expected(batches, 0))
+
+
+def test_no_samples(numbered: Folder) -> None:
+    empty = BatchDataset(open_dataset(numbered([0])), 4, shuffle=True)
+    assert (len(empty), list(empty)) == (0, [])

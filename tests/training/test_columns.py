@@ -1,0 +1,155 @@
+"""What tensors are made of: all dtypes, rows small and large, and shards that are not what they should be."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.utils.data import DataLoader
+
+from safetensors_spark import DamagedShardError, InvalidTensorError
+from safetensors_spark.dataset import open_dataset
+from safetensors_spark.torch import BatchDataset, SampleDataset
+from safetensors_spark.torch._columns import _LARGE, DTYPES
+from training.conftest import Folder
+
+
+def random(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    """Elements of any bits."""
+    whole = (*shape[:-1], shape[-1] * dtype.itemsize)
+    bits = np.random.default_rng(len(shape)).integers(0, 256, whole, np.uint8)
+    return torch.from_numpy(bits & 1 if dtype == torch.bool else bits).view(dtype)
+
+
+def same(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether dtype, shape and every bit are the same."""
+    as_bytes = [tensor.contiguous().view(torch.uint8).numpy() for tensor in (left, right)]
+    return (left.dtype, left.shape) == (right.dtype, right.shape) and np.array_equal(*as_bytes)
+
+
+def test_all_dtypes_as_the_official_library_has_them(tmp_path: Path) -> None:
+    for number, rows in enumerate((5, 3)):
+        tensors = {name: random(dtype, rows, 2, 6) for name, dtype in DTYPES.items()}
+        save_file(tensors, tmp_path / f"{number}.safetensors")
+    files = [load_file(tmp_path / f"{number}.safetensors") for number in (0, 1)]
+    samples = SampleDataset(open_dataset(tmp_path))
+    batch = next(iter(BatchDataset(open_dataset(tmp_path), 8)))
+    rest = next(iter(BatchDataset(open_dataset(tmp_path), 8, shuffle=True)))
+    assert set(batch) == set(DTYPES)
+    for name in DTYPES:
+        expected = [row for file in files for row in file[name].unbind(0)]
+        assert all(same(samples[number][name], row) for number, row in enumerate(expected)), name
+        assert all(same(one, row) for one, row in zip(batch[name].unbind(0), expected, strict=True)), name
+        assert all(any(same(one, row) for row in expected) for one in rest[name].unbind(0)), name
+
+
+@pytest.mark.parametrize("width", [1, 7, _LARGE - 1, _LARGE, _LARGE + 8])
+def test_rows_of_any_size(tmp_path: Path, width: int) -> None:
+    """Gathered by address, or copied one by one; neighbours at once; of one shard, and of several."""
+    shards = [random(torch.uint8, 6, width), random(torch.uint8, 9, width), random(torch.uint8, 1, width)]
+    for number, shard in enumerate(shards):
+        save_file(
+            {"x": shard, "none": torch.empty(len(shard), 0), "one": torch.ones(len(shard))},
+            tmp_path / f"{number}.safetensors",
+        )
+    rows = torch.cat(shards)
+    samples = SampleDataset(open_dataset(tmp_path))
+    for numbers in ([3], [0, 1, 2], [4, 5, 6, 7], [5, 4, 4, 15, 0], list(range(16)), [15, 6, 7, 8, 1, 2], []):
+        found = samples.__getitems__(numbers)
+        assert len(found) == len(numbers)
+        assert all(torch.equal(sample["x"], rows[number]) for sample, number in zip(found, numbers, strict=True))
+        assert all(sample["none"].shape == (0,) and sample["one"] == 1 for sample in found)
+
+
+def test_samples_by_number(numbered: Folder) -> None:
+    samples = SampleDataset(open_dataset(numbered([3, 1, 4]), columns=["n"]))
+    assert len(samples) == 8
+    assert [int(samples[number]["n"]) for number in (0, 3, 7, -1)] == [0, 3, 7, 7]
+    for wrong in (8, -9):
+        with pytest.raises(IndexError):
+            samples[wrong]
+    with pytest.raises(IndexError, match="numbered 0 to 7, and 2 to 8 are asked for"):
+        samples.__getitems__([2, 8])
+    assert int(pickle.loads(pickle.dumps(samples))[5]["n"]) == 5
+    for workers in (0, 2):
+        loader = DataLoader(samples, batch_size=3, shuffle=True, num_workers=workers)
+        assert sorted(number for batch in loader for number in batch["n"].tolist()) == list(range(8))
+
+
+def test_a_worker_makes_batches_where_the_main_process_has_them(numbered: Folder) -> None:
+    """In shared memory, which is not copied again."""
+    batches = BatchDataset(open_dataset(numbered([64, 64])), 32, shuffle=True)
+    for batch in DataLoader(batches, batch_size=None, num_workers=1):
+        assert all(tensor.is_shared() for tensor in batch.values())
+    assert not any(tensor.is_shared() for batch in batches for tensor in batch.values())
+
+
+def test_shards_that_do_not_agree(tmp_path: Path) -> None:
+    save_file({"x": torch.zeros(4, 2)}, tmp_path / "0.safetensors")
+    save_file({"x": torch.zeros(4, 3)}, tmp_path / "1.safetensors")
+    with pytest.raises(InvalidTensorError, match=r"column `x` has samples of torch.float32 \[2\] in one shard and of"):
+        list(BatchDataset(open_dataset(tmp_path), 8))
+    assert [len(sample["x"]) for sample in (SampleDataset(open_dataset(tmp_path))[n] for n in (0, 7))] == [2, 3]
+
+
+def test_what_pytorch_has_not(tmp_path: Path) -> None:
+    for dtype, shape, message in (
+        ("F6_E2M3", [4, 4], "F6_E2M3 is no dtype of PyTorch"),
+        ("F4", [4], r"its shape is \[4\], and PyTorch has F4 only in pairs along the last dimension"),
+    ):
+        bits = {"F6_E2M3": 6, "F4": 4}[dtype]
+        length = int(np.prod(shape)) * bits // 8
+        header = f'{{"x":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[0,{length}]}}}}'.encode()
+        (tmp_path / "0.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(length))
+        with pytest.raises(InvalidTensorError, match=rf"0.safetensors: tensor `x`: {message}"):
+            SampleDataset(open_dataset(tmp_path))[0]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_faults_name_the_shard(numbered: Folder, workers: int) -> None:
+    folder = numbered([4, 4, 4])
+    batches = BatchDataset(open_dataset(folder), 4, shuffle=True)
+    shard = folder / "00001.safetensors"
+    content = shard.read_bytes()
+    loader = DataLoader(batches, batch_size=None, num_workers=workers)
+    shard.write_bytes(content[:-1])
+    with pytest.raises(DamagedShardError, match=r"00001.safetensors has \d+ bytes, expected \d+"):
+        list(loader)
+    shard.unlink()
+    with pytest.raises(FileNotFoundError, match=r"00001\.safetensors is not there"):
+        list(loader)
+    shard.write_bytes(content)
+    assert sum(len(batch["n"]) for batch in loader) == 12
+
+
+def test_remote_shards_are_there_when_their_window_begins(
+    numbered: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = numbered([50] * 8)
+    memory = fsspec.filesystem("memory")
+    memory.put(str(folder), "/torch/points", recursive=True)
+    size = (folder / "00000.safetensors").stat().st_size
+    ds = open_dataset("memory://torch/points", cache_dir=tmp_path, cache_bytes=5 * size)
+    opened: list[str] = []
+    original = memory.open
+
+    def counted(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
+        opened.append(path)
+        return original(path, *arguments, **options)
+
+    monkeypatch.setattr(type(memory), "open", counted)
+    batches = BatchDataset(ds, 10, shuffle=True, window_bytes=2 * size)
+    found = [batch["n"] for batch in batches]
+    assert sorted(torch.cat(found).tolist()) == list(range(400))
+    # Each window's shards are read together, and downloaded once, though not all of them fit.
+    assert sorted(opened) == sorted(f"/torch/points/{number:05}.safetensors" for number in range(8))
+    assert len({int(number) // 50 for number in torch.cat(found[:10])}) == 2
+    # In order, what lies far ahead is left where it is.
+    opened.clear()
+    ordered = open_dataset("memory://torch/points", cache_dir=tmp_path / "other")
+    next(iter(BatchDataset(ordered, 10, threads=0)))
+    assert len(opened) <= 2

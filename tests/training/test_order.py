@@ -1,0 +1,120 @@
+"""The order of samples, against a plain model of it; and the permutations that it is made of."""
+
+from collections import Counter
+from itertools import pairwise
+from math import factorial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safetensors_spark._contents import File
+from safetensors_spark.dataset._shards import Part
+from safetensors_spark.torch._order import Order, Shuffle
+from safetensors_spark.torch._permutation import mixed, permuted
+
+SIZES = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 100)), min_size=1, max_size=12)
+
+
+def parts(sizes: list[tuple[int, int]]) -> list[Part]:
+    """Shards of so many samples and bytes."""
+    ends = np.cumsum([samples for samples, _ in sizes]).tolist()
+    return [
+        Part(File(str(number), length), end - samples, end)
+        for number, ((samples, length), end) in enumerate(zip(sizes, ends, strict=True))
+    ]
+
+
+def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[int]:
+    """All of an epoch's samples: whole permutations, in lists."""
+    key = mixed(shuffle.seed, epoch)
+    everything = parts(sizes)
+    order: list[int] = []
+    window: list[int] = []
+    number, length = 0, 0
+    for shard in [*permuted(np.arange(len(sizes)), len(sizes), key).tolist(), None]:
+        if window and (shard is None or length // shuffle.window_bytes != number):
+            begin = len(order)
+            places = permuted(np.arange(len(window)), len(window), mixed(key, begin)).tolist()
+            order += [window[place] for place in places]
+            window = []
+        if shard is not None:
+            number = length // shuffle.window_bytes
+            length += sizes[shard][1]
+            window += range(everything[shard].begin, everything[shard].end)
+    return order
+
+
+@given(SIZES, st.integers(1, 200), st.integers(0, 2**40), st.integers(0, 1000), st.randoms())
+def test_the_order_is_the_model_s(sizes: list[tuple[int, int]], window: int, seed: int, epoch: int, at: object) -> None:
+    shuffle = Shuffle(seed, window)
+    expected = model(sizes, shuffle, epoch)
+    count = sum(samples for samples, _ in sizes)
+    assert sorted(expected) == list(range(count))
+    order = Order(parts(sizes), shuffle, epoch)
+    assert order.take(np.arange(count)).tolist() == expected
+    some = np.flatnonzero([at.random() < 0.3 for _ in range(count)])  # type: ignore[attr-defined]
+    assert order.take(some).tolist() == [expected[place] for place in some]
+    assert Order(parts(sizes), None, epoch).take(some).tolist() == some.tolist()
+
+
+@given(SIZES, st.integers(1, 200), st.booleans())
+def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int, shuffled: bool) -> None:
+    everything = parts(sizes)
+    order = Order(everything, Shuffle(5, window) if shuffled else None, 2)
+    count = sum(samples for samples, _ in sizes)
+    numbers = order.take(np.arange(count))
+    needed = [next(part for part in everything if part.begin <= number < part.end) for number in numbers]
+    for place in range(count):
+        coming = order.shards(place)
+        assert needed[place] in coming
+        assert len({part.file.name for part in coming}) == len(coming)
+        if not shuffled:
+            assert coming[0] == needed[place]
+            assert len(coming) <= 2
+
+
+def test_an_order_stays_what_it_is() -> None:
+    """States that were saved rely on it."""
+    order = Order(parts([(3, 10), (5, 10), (4, 10)]), Shuffle(seed=1, window_bytes=15), epoch=2)
+    assert order.take(np.arange(12)).tolist() == [4, 5, 8, 9, 7, 11, 6, 10, 3, 1, 0, 2]
+    assert permuted(np.arange(3) + 10**12, 10**15, 3).tolist() == [279991978964431, 137931378293787, 299564361254965]
+
+
+@given(st.integers(0, 5000), st.integers(0, 2**64 - 1))
+def test_a_permutation_has_each_number_once(size: int, key: int) -> None:
+    found = permuted(np.arange(size), size, key)
+    assert sorted(found.tolist()) == list(range(size))
+    assert permuted(np.arange(size)[::3], size, key).tolist() == found[::3].tolist()
+
+
+@pytest.mark.parametrize("size", [10**6, 2**31 + 11, 2**61 - 1])
+def test_large_ones_are_within_their_range(size: int) -> None:
+    numbers = np.unique(np.linspace(0, size - 1, 10_000).astype(np.int64))
+    found = permuted(numbers, size, 7)
+    assert found.min() >= 0
+    assert found.max() < size
+    assert len(np.unique(found)) == len(numbers)
+    # All parts of the range are met: of 100 equal ones each about a hundred times.
+    met = np.bincount((found // (size // 100 + 1)).astype(int), minlength=100)
+    assert 50 < met.min() < met.max() < 150
+
+
+def test_all_orders_of_four_are_as_likely() -> None:
+    times = 3_000
+    counts = Counter(tuple(permuted(np.arange(4), 4, mixed(11, key)).tolist()) for key in range(times))
+    assert chi_square([*counts.values()], factorial(4), times) < 60  # of 23 degrees: by chance once in 30,000
+
+
+def test_neighbours_are_as_far_apart_as_by_chance() -> None:
+    counts: Counter[int] = Counter()
+    for key in range(1000):
+        found = permuted(np.arange(100), 100, mixed(13, key)).tolist()
+        counts.update((right - left) % 100 for left, right in pairwise(found))
+    assert chi_square([*counts.values()], 99, 99_000) < 170  # of 98 degrees: by chance once in 100,000
+
+
+def chi_square(counts: list[int], kinds: int, times: int) -> float:
+    expected = times / kinds
+    return sum((count - expected) ** 2 for count in counts) / expected + (kinds - len(counts)) * expected

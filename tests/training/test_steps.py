@@ -1,0 +1,37 @@
+"""How ranks share what is left of an epoch."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safetensors_spark.torch._steps import Steps
+
+
+@given(st.integers(0, 400), st.integers(1, 20), st.integers(1, 9), st.booleans())
+def test_every_place_once_and_as_many_batches_on_each_rank(
+    samples: int, batch_size: int, world_size: int, drop_last: bool
+) -> None:
+    steps = Steps(samples, batch_size, world_size, drop_last)
+    batches = [[steps.places(step, rank) for rank in range(world_size)] for step in range(len(steps))]
+    taken = [place for step in batches for batch in step for place in batch]
+    whole = samples // (batch_size * world_size)
+    if drop_last:
+        assert taken == list(range(whole * batch_size * world_size))
+        assert {len(batch) for step in batches for batch in step} <= {batch_size}
+    elif 0 < samples < world_size:
+        assert len(steps) == 1
+        assert set(taken) == set(range(samples))
+        assert len(taken) == world_size
+    else:
+        assert taken == list(range(samples))
+        assert all(1 <= len(batch) <= batch_size + 1 for step in batches for batch in step)
+        assert {len(batch) for step in batches[:-1] for batch in step} <= {batch_size}
+        assert len(steps) in (whole, whole + 1)
+
+
+@given(st.integers(0, 400), st.integers(1, 20), st.integers(1, 9), st.booleans(), st.integers(0, 50))
+def test_where_an_epoch_goes_on(samples: int, batch_size: int, world_size: int, drop_last: bool, batches: int) -> None:
+    steps = Steps(samples, batch_size, world_size, drop_last)
+    before = range(min(batches, len(steps)))
+    gone = {place for step in before for rank in range(world_size) for place in steps.places(step, rank)}
+    assert steps.taken(batches) == (samples if batches >= len(steps) else len(gone))
+    assert gone == set(range(len(gone)))
