@@ -46,3 +46,9 @@ def test_importing_everything_public_loads_neither_pyspark_nor_numpy() -> None:
         "print([m for m in ('pyspark', 'py4j', 'numpy', 'rich') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_training_says_what_it_needs() -> None:
+    """The environment of these tests has no PyTorch."""
+    done = subprocess.run([sys.executable, "-c", "import safetensors_spark.torch"], capture_output=True, text=True)
+    assert "MissingExtraError: not installed: torch. Install the extra `torch`:" in done.stderr
