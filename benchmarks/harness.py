@@ -4,12 +4,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from statistics import median
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,26 @@ class Contender:
 def measure(contenders: Sequence[Contender], rounds: int, folder: Path) -> dict[str, list[float]]:
     """Seconds by contender and round. The first round, in which all is cold, does not count."""
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    for number, contender in turns(contenders, rounds):
+        print(f"round {number} of {rounds}: {contender.name}", file=sys.stderr)
+        taken = timed(contender.run, folder / "run")
+        if number > 0:
+            seconds[contender.name].append(taken)
+    return seconds
+
+
+def turns(contenders: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
+    """All in each round, with its number; round 0 is the one that does not count."""
     order = Random(0)
     for number in range(rounds + 1):
         # Not always behind the same one, which leaves the disk and the heap as it likes.
         for contender in order.sample(contenders, len(contenders)):
-            print(f"round {number} of {rounds}: {contender.name}", file=sys.stderr)
-            taken = timed(contender.run, folder / "run")
-            if number > 0:
-                seconds[contender.name].append(taken)
-    return seconds
+            yield number, contender
+
+
+def within_rounds(ones: Sequence[float], others: Sequence[float]) -> float:
+    """The median of the ratios within a round: what else the machine did in that round fell on both."""
+    return median(one / other for one, other in zip(ones, others, strict=True))
 
 
 def timed(run: Callable[[Path], object], folder: Path) -> float:
@@ -73,7 +87,7 @@ def table(contenders: Sequence[Contender], seconds: dict[str, list[float]], inpu
     lines = [f"{'':44} {'seconds':>16} {'GB/s of input':>14} {'x ' + first:>16}  aim"]
     for contender in contenders:
         taken = seconds[contender.name]
-        ratio = median(base / own for base, own in zip(seconds[first], taken, strict=True))
+        ratio = within_rounds(seconds[first], taken)
         spread = f"{median(taken):.2f} ({min(taken):.2f}-{max(taken):.2f})"
         aim = "" if contender.aim is None else f"{contender.aim:g}"
         speed = input_bytes / 1e9 / median(taken)
