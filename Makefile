@@ -8,6 +8,9 @@ UV := $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 SPARKS = 40 42 $(if $(shell $(UV) python find '>=3.11' 2>/dev/null),43)
 PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/python*/site-packages/pyspark/jars
 
+LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
+LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
+
 .DEFAULT_GOAL := test
 .NOTPARALLEL:
 .PHONY: demo test fuzz bench jmh check format test-scala test-python test-torch environments test-sparks links build jar clean
@@ -16,9 +19,12 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
 
-# Tables of how fast it is beside what else one could use; takes half an hour on a machine that does nothing else.
+# Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
+# What loads training data runs in an environment of its own.
 bench: jar $(UV)
-	@$(UV) run python -m benchmarks $(BENCH)
+	@$(if $(filter loaders lookups,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
+	@$(if $(filter write read,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
+	@$(if $(filter write read,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
 
 # A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
 jmh:
@@ -94,4 +100,4 @@ jar:
 # What builds and tests leave behind; `.tools` stays, since it is only fetched.
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
-	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .venv-torch .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .venv-torch .venv-loaders .mypy_cache .pytest_cache .hypothesis .ruff_cache

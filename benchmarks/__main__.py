@@ -2,23 +2,28 @@
 
 import argparse
 import tempfile
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import read, write
+# By environment: the one that has the loaders of training data runs what compares with them.
+SPARK, LOADERS = ("write", "read"), ("loaders",)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, default=524288, help="embeddings of 1024 floats: 4096 bytes each")
-    parser.add_argument("--only", choices=["write", "read"], help="one of the two")
+    parser.add_argument("--only", choices=SPARK + LOADERS, help="one of them; by default all of this environment")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
     arguments = parser.parse_args()
-    for name, benchmark in (("write", write.run), ("read", read.run)):
-        if arguments.only in (None, name):
-            with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-                for printed in benchmark(arguments.rows, arguments.rounds, Path(folder)):
-                    print(f"{printed}\n", flush=True)
+    here = LOADERS if find_spec("webdataset") else SPARK
+    for name in [arguments.only] if arguments.only else here:
+        # Imported when needed: neither environment has what the other's benchmarks import.
+        benchmark = import_module(f"benchmarks.{name}")
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            for printed in benchmark.run(arguments.rows, arguments.rounds, Path(folder)):
+                print(f"{printed}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,150 @@
+"""Loads batches for training from files that the page cache holds: this project, other libraries, and two limits."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.contenders import CONTENDERS
+from benchmarks.harness import turns, within_rounds
+from benchmarks.limits import WORKERS, Batch, Contender, Loading
+from benchmarks.processes import Done, apart, settle
+from benchmarks.samples import Samples, embeddings, images
+
+# An epoch is cut after as many seconds: what is slow need not be measured longer than that.
+EPOCH_SECONDS = 1.0
+# What the others are compared with, by worker processes.
+LIMITS = {0: "NumPy memmap", WORKERS: "empty dataset"}
+ORDERS = {False: "in order", True: "shuffled"}
+
+
+@dataclass(frozen=True)
+class Turn:
+    contender: Contender
+    loading: Loading
+
+    def __str__(self) -> str:
+        loading = self.loading
+        return f"{loading.samples.name}, {ORDERS[loading.shuffled]}, {loading.workers} workers: {self.contender.name}"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Samples a second, and seconds from nothing opened to the first batch."""
+
+    rate: float
+    first: float
+
+
+def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
+    """Images, then embeddings: of each half as many bytes as the rows have."""
+    for kind in (images, embeddings):
+        place = folder / kind.__name__
+        place.mkdir()
+        samples = kind(rows * 4096 // 2, place)
+        samples.make()
+        yield from benchmark(samples, rounds)
+        shutil.rmtree(place)
+
+
+def benchmark(samples: Samples, rounds: int) -> Iterator[str]:
+    all_turns = [turn for contender in CONTENDERS for turn in prepared(contender, samples)]
+    expected = totals([{"x": samples.x(), "label": samples.labels()}])
+    measured: dict[Turn, list[Done[Speed]]] = {turn: [] for turn in all_turns}
+    for number, turn in turns(all_turns, rounds):
+        print(f"round {number} of {rounds}: {turn}", file=sys.stderr)
+        if number > 0:
+            measured[turn].append(apart(partial(speed, turn)))
+        elif turn.contender.whole:
+            apart(partial(check, turn, expected))
+    for workers in LIMITS:
+        yield table(samples, workers, measured)
+
+
+def prepared(contender: Contender, samples: Samples) -> list[Turn]:
+    """Writes its files, if another with the same did not."""
+    place = samples.folder / contender.write.__name__
+    if not place.exists():
+        print(f"{samples.name}: {place.name}", file=sys.stderr)
+        place.mkdir()
+        apart(partial(contender.write, samples, place))
+    return [Turn(contender, Loading(samples, place, *how)) for how in product(ORDERS, LIMITS)]
+
+
+def check(turn: Turn, expected: tuple[int, ...]) -> None:
+    """Refuses a contender whose epoch is not every sample once."""
+    batches = ({name: tensor.numpy() for name, tensor in batch.items()} for batch in turn.contender.load(turn.loading))
+    found = totals(batches)
+    if found != expected:
+        raise ValueError(f"{turn}: samples, labels and bytes of an epoch are {found}, expected {expected}")
+
+
+def totals(batches: Iterable[dict[str, Any]]) -> tuple[int, ...]:
+    """Samples, the sum of their labels, and of their bytes by words of eight, modulo 2^64: the same in any order."""
+    count, labels, words = 0, 0, 0
+    for batch in batches:
+        count += len(batch["label"])
+        labels += int(batch["label"].sum())
+        words += int(np.add.reduce(batch["x"].reshape(-1).view(np.uint64)))
+    return count, labels, words % (1 << 64)
+
+
+def speed(turn: Turn) -> Speed:
+    opened = time.perf_counter()
+    batches = turn.contender.load(turn.loading)
+    iterator = iter(batches)
+    next(iterator)
+    first = time.perf_counter() - opened
+    rate = passed(iterator)
+    if turn.loading.workers == 0:
+        # Once more, now that files are mapped and memory is there: against workers' own costs that is nothing.
+        rate = passed(iter(batches))
+    settle()
+    return Speed(rate, first)
+
+
+def passed(batches: Iterator[Batch]) -> float:
+    """Samples a second, of an epoch or as much of it as there is time for."""
+    samples, start = 0, time.perf_counter()
+    for batch in batches:
+        samples += len(batch["label"])
+        if time.perf_counter() - start > EPOCH_SECONDS:
+            break
+    return samples / (time.perf_counter() - start)
+
+
+def table(samples: Samples, workers: int, measured: dict[Turn, list[Done[Speed]]]) -> str:
+    """A line for each contender: its rates, the first batch when shuffled, the most memory."""
+    done = {
+        (turn.contender.name, turn.loading.shuffled): each
+        for turn, each in measured.items()
+        if turn.loading.workers == workers
+    }
+    limit = LIMITS[workers]
+    title = "".join(f"{order + '/s':>12} {'x ' + limit:>16}" for order in ORDERS.values())
+    lines = [
+        f"{f'{samples.name}, {workers} workers':28}{title} {'first batch ms':>15} {'own MB':>8} {'mapped MB':>10}  aim"
+    ]
+    for contender in CONTENDERS:
+        line = f"{contender.name:28}"
+        for shuffled in ORDERS:
+            own, base = rates(done[contender.name, shuffled]), rates(done[limit, shuffled])
+            line += f"{median(own):>12,.0f} {within_rounds(own, base):>16.2f}"
+        first = median(each.result.first for each in done[contender.name, True])
+        both = done[contender.name, False] + done[contender.name, True]
+        own_bytes, mapped_bytes = max(each.anonymous for each in both), max(each.mapped for each in both)
+        line += f" {first * 1000:>15.1f} {own_bytes / 1e6:>8,.0f} {mapped_bytes / 1e6:>10,.0f}"
+        lines.append(f"{line}  {contender.aims.get(workers, '')}".rstrip())
+    return "\n".join(lines)
+
+
+def rates(done: list[Done[Speed]]) -> list[float]:
+    return [each.result.rate for each in done]
