@@ -48,8 +48,9 @@ class Contender:
     whole: bool = True
 
 
-def nothing(_: Samples, __: Path) -> None:
+def linked(samples: Samples, folder: Path) -> None:
     """For what reads the samples where they are."""
+    (folder / "x.npy").hardlink_to(samples.folder / "x.npy")
 
 
 class Memmap(Dataset[Batch]):

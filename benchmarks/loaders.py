@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.contenders import CONTENDERS
 from benchmarks.harness import turns, within_rounds
 from benchmarks.limits import WORKERS, Batch, Contender, Loading
-from benchmarks.processes import Done, apart, settle
+from benchmarks.processes import Done, apart, settle, warm
 from benchmarks.samples import Samples, embeddings, images
 
 # An epoch is cut after as many seconds: what is slow need not be measured longer than that.
@@ -61,6 +61,7 @@ def benchmark(samples: Samples, rounds: int) -> Iterator[str]:
     measured: dict[Turn, list[Done[Speed]]] = {turn: [] for turn in all_turns}
     for number, turn in turns(all_turns, rounds):
         print(f"round {number} of {rounds}: {turn}", file=sys.stderr)
+        warm(turn.loading.folder)
         if number > 0:
             measured[turn].append(apart(partial(speed, turn)))
         elif turn.contender.whole:

@@ -68,6 +68,16 @@ def settle() -> None:
     time.sleep(2 * LOOK_SECONDS)
 
 
+def warm(folder: Path) -> None:
+    """Bring the files into the page cache, which others may have filled."""
+    buffer = bytearray(8 << 20)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while file.readinto(buffer):
+                    pass
+
+
 def _answer(work: Callable[[], T], pipe: Connection) -> None:
     # A group of its own, which can be ended together.
     os.setpgid(0, 0)
