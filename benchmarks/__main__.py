@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # By environment: the one that has the loaders of training data runs what compares with them.
-SPARK, LOADERS = ("write", "read"), ("loaders",)
+SPARK, LOADERS = ("write", "read"), ("loaders", "lookups")
 
 
 def main() -> None:
