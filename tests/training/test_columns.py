@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from safetensors_spark import DamagedShardError, InvalidTensorError
 from safetensors_spark.dataset import open_dataset
-from safetensors_spark.torch import BatchDataset, SampleDataset
+from safetensors_spark.torch import BatchDataset, SampleDataset, collate
 from safetensors_spark.torch._columns import _LARGE, DTYPES
 from training.conftest import Folder
 
@@ -75,9 +75,15 @@ def test_samples_by_number(numbered: Folder) -> None:
     with pytest.raises(IndexError, match="numbered 0 to 7, and 2 to 8 are asked for"):
         samples.__getitems__([2, 8])
     assert int(pickle.loads(pickle.dumps(samples))[5]["n"]) == 5
-    for workers in (0, 2):
-        loader = DataLoader(samples, batch_size=3, shuffle=True, num_workers=workers)
+    for workers, options in ((0, {}), (2, {}), (0, {"collate_fn": collate}), (2, {"collate_fn": collate})):
+        loader = DataLoader(samples, batch_size=3, shuffle=True, num_workers=workers, **options)
         assert sorted(number for batch in loader for number in batch["n"].tolist()) == list(range(8))
+    together = samples.__getitems__([6, 1])
+    assert collate(together)["n"].tolist() == [sample["n"].item() for sample in together] == [6, 1]
+    assert [sample["n"].item() for sample in together[::-1]] == [1, 6]
+    # Samples of a subset come one by one, or from several datasets.
+    parts = ConcatDataset([Subset(samples, [7, 2]), samples])
+    assert collate([parts[0], parts[2]])["n"].tolist() == [7, 0]
 
 
 def test_a_worker_makes_batches_where_the_main_process_has_them(numbered: Folder) -> None:

@@ -16,6 +16,6 @@ from safetensors_spark._extras import require
 require("torch", ("torch", "numpy"))
 
 from safetensors_spark.torch._batches import BatchDataset  # noqa: E402
-from safetensors_spark.torch._samples import SampleDataset  # noqa: E402
+from safetensors_spark.torch._samples import SampleDataset, collate  # noqa: E402
 
-__all__ = ["BatchDataset", "SampleDataset"]
+__all__ = ["BatchDataset", "SampleDataset", "collate"]

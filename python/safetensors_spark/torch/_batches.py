@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -192,8 +191,10 @@ class BatchDataset(IterableDataset[Batch]):
             places = [epoch.steps.places(step, self._rank) for step in some]
             self._columns.prefetch(order.shards(epoch.begun_at + places[0].start))
             numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
-            for batch in np.split(numbers, np.cumsum([len(one) for one in places[:-1]])):
-                yield partial(self._columns.take, batch)
+            chosen = self._columns.choose(numbers)
+            ends = list(accumulate(len(one) for one in places))
+            for begin, end in pairwise([0, *ends]):
+                yield chosen.piece(begin, end)
 
 
 def _ahead(tasks: Iterable[Callable[[], Batch]], threads: int) -> Iterator[Batch]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
+from numpy.lib.stride_tricks import as_strided
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
@@ -46,6 +47,8 @@ DTYPES: Mapping[str, torch.dtype] = {
 # So many bytes take longer to copy than it takes Python to say so. Rows that are gathered are smaller, so that NumPy
 # can count the bytes of an array of them over all of an address space.
 _LARGE = 64 << 10
+# So many bytes stay in the processor's cache until they are copied again.
+_CACHED = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -84,20 +87,20 @@ class Columns:
         self._samples = samples
         self._shards = samples.shards(as_column)
 
-    def take(self, numbers: Array) -> Batch:
-        """The samples of these numbers, one or more, stacked in their order."""
+    def choose(self, numbers: Array) -> Chosen:
+        """The samples of these numbers, one or more."""
         which, rows = self._samples.locate(numbers)
-        needed, place = np.unique(which, return_inverse=True)
-        # It keeps the maps while their bytes are copied by address.
+        needed, which = np.unique(which, return_inverse=True)
         shards = [self._shards.columns(self._samples.parts[number]) for number in needed]
-        return {name: _stacked([shard[name] for shard in shards], place, rows, name) for name in self._samples.columns}
+        columns = {name: _same([shard[name] for shard in shards], name) for name in self._samples.columns}
+        return Chosen(columns, which, rows)
 
     def prefetch(self, parts: Sequence[Part]) -> None:
         """Says which shards will be needed next."""
         self._shards.prefetch(parts)
 
 
-def _stacked(columns: Sequence[Column], which: Array, rows: Array, name: str) -> Tensor:
+def _same(columns: Sequence[Column], name: str) -> Sequence[Column]:
     first = columns[0]
     for column in columns:
         if (column.dtype, column.shape) != (first.dtype, first.shape):
@@ -105,43 +108,73 @@ def _stacked(columns: Sequence[Column], which: Array, rows: Array, name: str) ->
                 f"column `{name}` has samples of {first.dtype} {list(first.shape)} in one shard and of {column.dtype} "
                 f"{list(column.shape)} in another, which cannot be stacked: take them one by one."
             )
-    width = first.rows.shape[1]
-    shape = (len(rows), *first.shape)
-    if width == 0:
-        return torch.empty(shape, dtype=first.dtype)
-    begins = np.flatnonzero((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
-    if len(rows) * width >= len(begins) * _LARGE:
-        found = _copied(columns, which, rows, begins)
-    else:
-        found = _gathered(columns, which, rows, width)
-    return found.view(first.dtype).reshape(shape)
+    return columns
 
 
-def _copied(columns: Sequence[Column], which: Array, rows: Array, begins: Array) -> Tensor:
-    """Rows that follow each other in a shard are copied at once."""
-    ends = np.append(begins[1:], len(rows))
-    runs = zip(which[begins].tolist(), rows[begins].tolist(), (ends - begins).tolist(), strict=True)
-    blocks = [columns[number].rows[row : row + count] for number, row, count in runs]
-    target = _empty(len(rows), blocks[0].shape[1])
-    np.concatenate(blocks, out=target.numpy())
-    return target
+class Chosen:
+    """Samples that were chosen, to be taken piece by piece: what all pieces need is done once.
 
-
-def _gathered(columns: Sequence[Column], which: Array, rows: Array, width: int) -> Tensor:
-    """All rows in one call of NumPy, as rows of an array over the span of memory that has them all.
-
-    Not all of the span is mapped: of that array nothing may be touched but these rows.
+    It keeps the maps of their shards, whose bytes are copied by address.
     """
-    addresses = np.array([column.address for column in columns])[which] + rows * width
-    low = int(addresses.min())
-    span = int(addresses.max()) - low + width
-    memory = memoryview((ctypes.c_uint8 * span).from_address(low))
-    found = np.ndarray((span - width + 1, width), np.uint8, memory, strides=(1, 1))[addresses - low]
-    if get_worker_info() is None:
-        return torch.from_numpy(found)
-    target = _empty(len(rows), width)
-    target.numpy()[:] = found
-    return target
+
+    def __init__(self, columns: Mapping[str, Sequence[Column]], which: Array, rows: Array) -> None:
+        """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there."""
+        self._columns = columns
+        self._which, self._rows = which, rows
+        # Where a row does not follow the one before it.
+        self._breaks = (np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0)
+        self._lowest = {name: min(shards, key=lambda shard: shard.address) for name, shards in columns.items()}
+        self._offsets = {
+            name: np.array([shard.address - self._lowest[name].address for shard in shards])
+            for name, shards in columns.items()
+        }
+
+    def take(self, begin: int, end: int) -> Batch:
+        """A piece of them, stacked."""
+        return self.piece(begin, end)()
+
+    def piece(self, begin: int, end: int) -> Callable[[], Batch]:
+        """What copies a piece of them, in any thread.
+
+        Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
+        """
+        targets = {name: _empty(end - begin, columns[0].rows.shape[1]) for name, columns in self._columns.items()}
+        return partial(self._fill, targets, begin, end)
+
+    def _fill(self, targets: Mapping[str, Tensor], begin: int, end: int) -> Batch:
+        runs = int(np.count_nonzero(self._breaks[begin + 1 : end])) + 1
+        batch = {}
+        for name, target in targets.items():
+            first = self._columns[name][0]
+            shape = (end - begin, *first.shape)
+            if target.numel() == 0:
+                batch[name] = torch.empty(shape, dtype=first.dtype)
+                continue
+            copy = self._by_runs if target.numel() >= runs * _LARGE else self._by_address
+            copy(name, begin, end, target.numpy())
+            batch[name] = target.view(first.dtype).reshape(shape)
+        return batch
+
+    def _by_runs(self, name: str, begin: int, end: int, target: Array) -> None:
+        """Rows that follow each other are copied at once."""
+        starts = np.append(begin, begin + 1 + np.flatnonzero(self._breaks[begin + 1 : end]))
+        counts = np.diff(starts, append=end)
+        runs = zip(self._which[starts].tolist(), self._rows[starts].tolist(), counts.tolist(), strict=True)
+        np.concatenate([self._columns[name][shard].rows[row : row + count] for shard, row, count in runs], out=target)
+
+    def _by_address(self, name: str, begin: int, end: int, target: Array) -> None:
+        """Many rows in one call of NumPy, as rows of an array over the span of memory that has them all.
+
+        Not all of the span is mapped: of that array nothing may be touched but these rows.
+        """
+        lowest = self._lowest[name].rows
+        width = lowest.shape[1]
+        places = self._offsets[name][self._which[begin:end]] + self._rows[begin:end] * width
+        span = as_strided(lowest[0, :1], (int(places.max()) + 1, width), (1, 1))
+        # NumPy gathers into memory of its own, which is to stay in the processor's cache.
+        at_once = _CACHED // width + 1
+        for at in range(0, end - begin, at_once):
+            target[at : at + at_once] = span[places[at : at + at_once]]
 
 
 def _empty(count: int, width: int) -> Tensor:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data import default_collate
 
 from safetensors_spark.dataset import Dataset
 from safetensors_spark.torch._columns import Batch, Columns
@@ -14,11 +16,11 @@ from safetensors_spark.torch._columns import Batch, Columns
 class SampleDataset(TorchDataset[Batch]):
     """The samples of a dataset by their numbers, for a DataLoader with any sampler.
 
-        loader = DataLoader(SampleDataset(open_dataset("points")), batch_size=64, shuffle=True)
+        samples = SampleDataset(open_dataset("points"))
+        loader = DataLoader(samples, batch_size=64, shuffle=True, collate_fn=collate)
 
-    A sample is a dictionary of tensors, which are the caller's: copies of the file's bytes, with the file's dtypes.
-    Those of a batch are asked for at once (`__getitems__`), and lie in one tensor for each column. To go through all
-    samples in an order that shards can be prefetched in, take `BatchDataset`.
+    A sample is a dictionary of tensors, which are the caller's: copies of the file's bytes, with the file's dtypes. To
+    go through all samples in an order that shards can be prefetched in, take `BatchDataset`.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -31,7 +33,8 @@ class SampleDataset(TorchDataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         return self.__getitems__([range(self._length)[index]])[0]
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Batch]:
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[Batch]:
+        """The samples of these numbers, which share one tensor for each column: see `collate`."""
         if len(indices) == 0:
             return []
         numbers = np.asarray(indices, np.int64)
@@ -39,5 +42,32 @@ class SampleDataset(TorchDataset[Batch]):
             raise IndexError(
                 f"samples are numbered 0 to {self._length - 1}, and {numbers.min()} to {numbers.max()} are asked for"
             )
-        columns = {name: tensor.unbind(0) for name, tensor in self._columns.take(numbers).items()}
-        return [dict(zip(columns, sample, strict=True)) for sample in zip(*columns.values(), strict=True)]
+        return _Stacked(self._columns.choose(numbers).take(0, len(numbers)), len(numbers))
+
+
+def collate(samples: Sequence[Any]) -> Any:
+    """A DataLoader's `collate_fn`: gives the batch that the samples of a `SampleDataset` are in already.
+
+    DataLoader's own would copy every byte once more. What other datasets give, it collates as that one does.
+    """
+    return samples.batch if isinstance(samples, _Stacked) else default_collate(samples)
+
+
+class _Stacked(Sequence[Batch]):
+    """Samples that are rows of a batch."""
+
+    def __init__(self, batch: Batch, count: int) -> None:
+        self.batch = batch
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Batch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Batch]: ...
+    def __getitem__(self, index: int | slice) -> Batch | list[Batch]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(self._count)[index]]
+        return {name: tensor[index] for name, tensor in self.batch.items()}
