@@ -26,7 +26,8 @@ from torch.utils.data import (
 from benchmarks.limits import WORKERS, Batch, Contender, Loading, empty, linked, memmap
 from benchmarks.samples import Array, Samples
 from safetensors_spark.dataset import open_dataset
-from safetensors_spark.torch import BatchDataset, SampleDataset, collate
+from safetensors_spark.torch import BatchDataset, SampleDataset
+from safetensors_spark.torch import collate as as_one
 
 # Of samples that are views of read files, by `default_collate`, which copies them.
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
@@ -52,7 +53,7 @@ def write_safetensors(samples: Samples, folder: Path) -> None:
 
 def load_samples(loading: Loading) -> Iterable[Batch]:
     dataset = SampleDataset(open_dataset(loading.folder))
-    return loading.loader(dataset, batch_size=loading.samples.batch, shuffle=loading.shuffled, collate_fn=collate)
+    return loading.loader(dataset, batch_size=loading.samples.batch, shuffle=loading.shuffled, collate_fn=as_one)
 
 
 def load_batches(loading: Loading) -> Iterable[Batch]:

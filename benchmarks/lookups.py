@@ -189,7 +189,7 @@ def write_store(source: Path, folder: Path) -> None:
 def open_safetensors(folder: Path) -> Opened:
     store = open_store(folder / "dataset")
     # Arrays of a store are views of its files.
-    return lambda each: np.array(store[each]), lambda keys: [np.array(found) for found in store.get_many(keys)]
+    return lambda each: np.array(store[each]), lambda keys: list(store.stack(keys))
 
 
 def write_sqlite(source: Path, folder: Path) -> None:

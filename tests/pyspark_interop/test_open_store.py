@@ -24,6 +24,7 @@ from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from official import BITS, NUMPY_TYPES, load
+from safetensors_spark import InvalidTensorError
 from safetensors_spark.dataset import Store, open_store
 from spark_io import MANIFEST, Dataset, frame, write
 from test_index import INDEX, KEYS, keyed
@@ -449,3 +450,21 @@ def test_asynchronous_file_systems_and_forks(written: Dataset) -> None:
     fsspec.filesystem("memory").rm(f"{url.removeprefix('memory:/')}/{written.shards[0].name}")
     with pytest.raises(FileNotFoundError, match=written.shards[0].name):
         store.get_many(EVERY)
+
+
+def test_arrays_of_one_shape_are_stacked(tmp_path: Path) -> None:
+    tensors: dict[str, np.ndarray[Any, Any]] = {"other": np.zeros(3, "f4"), "scalar": np.array(7, "f4")}
+    tensors |= {f"k{number}": np.full((2, 3), number, "f4") for number in range(5)}
+    save_file(tensors, tmp_path / "a.safetensors")
+    store = open_store(tmp_path)
+    found = store.stack(f"k{number}" for number in (4, 0, 4))
+    assert (found.dtype, found.shape, found[:, 1, 2].tolist()) == (np.float32, (3, 2, 3), [4, 0, 4])
+    found += 1
+    assert store["k4"][0, 0] == 4
+    assert store.stack(["scalar", "scalar"]).tolist() == [7, 7]
+    with pytest.raises(InvalidTensorError, match=r"`other` is float32 \[3\] and `k0` is float32 \[2, 3\].*`get_many`"):
+        store.stack(["k0", "other"])
+    with pytest.raises(ValueError, match="there are no keys"):
+        store.stack([])
+    with pytest.raises(KeyError, match="'absent' is not in"):
+        store.stack(["k0", "absent"])

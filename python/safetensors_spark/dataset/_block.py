@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from safetensors_spark._contents import File
 from safetensors_spark._header import DTYPES
 from safetensors_spark._numpy_dtypes import numpy_dtype
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -45,49 +41,33 @@ Place = tuple[int, int, Kind]
 
 
 class Block:
-    """Tensors in the order of their keys, as columns: that takes about a hundred bytes for each."""
+    """Tensors in the order of their keys: that takes some two hundred bytes for each."""
 
-    def __init__(self, keys: list[str], files: Array, starts: Array, kinds: list[Kind], kind_of: Array) -> None:
-        self.keys = keys
-        self._files, self._starts, self._kinds, self._kind_of = files, starts, kinds, kind_of
+    def __init__(self, starts: Mapping[str, int], which: Iterable[int], kinds: Sequence[tuple[int, Kind]]) -> None:
+        """`starts` are first bytes, and `which` of the kinds each tensor is: a file's number, and what it is."""
+        # One number for each key: a look-up in memory of many keys takes as long as it has things to fetch.
+        codes = (start * len(kinds) + kind for start, kind in zip(starts.values(), which, strict=True))
+        self._codes = dict(zip(starts, codes, strict=True))
+        self._kinds = kinds
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._codes)
 
     def find(self, key: str) -> Place | None:
-        keys = self.keys
-        at = bisect_left(keys, key)
-        if at == len(keys) or keys[at] != key:
+        code = self._codes.get(key)
+        if code is None:
             return None
-        return self._files.item(at), self._starts.item(at), self._kinds[self._kind_of.item(at)]
-
-    def fault(self, files: tuple[File, ...], ends: Array) -> str | None:
-        """What is wrong with the places, for one of the keys."""
-        for earlier, later in pairwise(self.keys):
-            if earlier >= later:
-                return f"its entry for `{later:.200}` does not come behind the one for `{earlier:.200}`"
-        first = np.array([file.shard.header_bytes if file.shard else 0 for file in files], np.int64)
-        length = np.array([file.expected_bytes or 0 for file in files], np.int64)
-        size = np.array([-1 if kind.bytes is None else min(kind.bytes, 1 << 62) for kind in self._kinds], np.int64)
-        outside = (self._starts < first[self._files]) | (ends > length[self._files])
-        wrong = np.flatnonzero(outside | (ends - self._starts != size[self._kind_of]))
-        if not len(wrong):
-            return None
-        at = int(wrong[0])
-        kind, file = self._kinds[self._kind_of[at]], files[self._files[at]]
-        return (
-            f"its entry for `{self.keys[at]:.200}` says that {kind.dtype} {list(kind.shape)} is at the bytes "
-            f"{self._starts[at]} to {ends[at]} of {file.name}, which cannot be: that has {file.expected_bytes} bytes, "
-            f"and such a tensor {'does not exist' if kind.bytes is None else f'has {kind.bytes}'}"
-        )
+        start, which = divmod(code, len(self._kinds))
+        file, kind = self._kinds[which]
+        return file, start, kind
 
 
 def block_of(places: Iterable[tuple[str, Place]]) -> Block:
     """A block of these tensors; of a key that comes twice the last one counts."""
-    found = dict(places)
-    keys = sorted(found)
-    kinds: dict[Kind, int] = {}
-    kind_of = np.array([kinds.setdefault(found[key][2], len(kinds)) for key in keys], np.int32)
-    files = np.array([found[key][0] for key in keys], np.int32)
-    starts = np.array([found[key][1] for key in keys], np.int64)
-    return Block(keys, files, starts, list(kinds), kind_of)
+    found = dict(sorted(dict(places).items(), key=itemgetter(0)))
+    kinds: dict[tuple[int, Kind], int] = {}
+    which = [kinds.setdefault((file, kind), len(kinds)) for file, _, kind in found.values()]
+    return Block({key: start for key, (_, start, _) in found.items()}, which, list(kinds))

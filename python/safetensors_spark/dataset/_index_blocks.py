@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import RawIOBase
+from itertools import pairwise
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from safetensors_spark._contents import Contents
+from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._extras import require
 from safetensors_spark._index import COLUMNS, INDEX, TensorIndex
 from safetensors_spark._storage import LocalFolder
-from safetensors_spark.dataset._block import Array, Block, Kind
+from safetensors_spark.dataset._block import Block, Kind
 from safetensors_spark.dataset._maps import changed
 from safetensors_spark.dataset._ranges import read_ranges
+from safetensors_spark.dataset._shards import Array
 
 
 class IndexBlocks:
@@ -124,10 +127,11 @@ class IndexBlocks:
         if any(column.null_count for column in (keys, files, shapes, shapes.values, dtypes, starts, ends)):
             raise self._error("it has empty cells")
         kinds, kind_of = _kinds(dtypes.dictionary_encode(), shapes)
-        block = Block(names, self._files(files.dictionary_encode(), names), _numbers(starts), kinds, kind_of)
-        if fault := block.fault(self._contents.files, _numbers(ends)) or self._misplaced(number, names):
+        file_of = self._files(files.dictionary_encode(), names)
+        entries = _Entries(names, file_of, _numbers(starts), _numbers(ends), kinds, kind_of)
+        if fault := entries.fault(self._contents.files) or self._misplaced(number, names):
             raise self._error(fault)
-        return block
+        return entries.block()
 
     def _files(self, files: Any, keys: list[str]) -> Array:
         """The numbers of the files, by the manifest's order."""
@@ -150,6 +154,43 @@ class IndexBlocks:
 
     def _error(self, what: str) -> SafetensorsSparkError:
         return changed(self._contents) or InvalidIndexError(self._path, what)
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of a row group, as columns: keys, files, bytes, and which of the kinds each is."""
+
+    keys: list[str]
+    files: Array
+    starts: Array
+    ends: Array
+    kinds: list[Kind]
+    kind_of: Array
+
+    def fault(self, files: tuple[File, ...]) -> str | None:
+        """What is wrong with them, for one of the keys."""
+        for earlier, later in pairwise(self.keys):
+            if earlier >= later:
+                return f"its entry for `{later:.200}` does not come behind the one for `{earlier:.200}`"
+        first = np.array([file.shard.header_bytes if file.shard else 0 for file in files], np.int64)
+        length = np.array([file.expected_bytes or 0 for file in files], np.int64)
+        size = np.array([-1 if kind.bytes is None else min(kind.bytes, 1 << 62) for kind in self.kinds], np.int64)
+        outside = (self.starts < first[self.files]) | (self.ends > length[self.files])
+        wrong = np.flatnonzero(outside | (self.ends - self.starts != size[self.kind_of]))
+        if not len(wrong):
+            return None
+        at = int(wrong[0])
+        kind, file = self.kinds[self.kind_of[at]], files[self.files[at]]
+        return (
+            f"its entry for `{self.keys[at]:.200}` says that {kind.dtype} {list(kind.shape)} is at the bytes "
+            f"{self.starts[at]} to {self.ends[at]} of {file.name}, which cannot be: that has {file.expected_bytes} "
+            f"bytes, and such a tensor {'does not exist' if kind.bytes is None else f'has {kind.bytes}'}"
+        )
+
+    def block(self) -> Block:
+        pairs, which = np.unique(self.files.astype(np.int64) * len(self.kinds) + self.kind_of, return_inverse=True)
+        kinds = [(pair // len(self.kinds), self.kinds[pair % len(self.kinds)]) for pair in pairs.tolist()]
+        return Block(dict(zip(self.keys, self.starts.tolist(), strict=True)), which.tolist(), kinds)
 
 
 def _numbers(column: Any) -> Array:

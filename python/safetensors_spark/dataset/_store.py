@@ -15,11 +15,12 @@ from safetensors_spark._errors import DamagedShardError, InvalidTensorError, Saf
 from safetensors_spark._manifest import Manifest
 from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
-from safetensors_spark.dataset._block import Array, Place
+from safetensors_spark.dataset._block import Place
 from safetensors_spark.dataset._cache import Local
 from safetensors_spark.dataset._maps import changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
+from safetensors_spark.dataset._shards import Array
 from safetensors_spark.dataset._tables import Table, open_table
 
 # Look-ups go to and fro between shards, and touch little of each.
@@ -88,6 +89,26 @@ class Store(Mapping[str, Array]):
         names = list(keys)
         self._table.prepare(names)
         return self._read([find(name) or absent(name) for name in names], names)
+
+    def stack(self, keys: Iterable[str]) -> Array:
+        """The arrays of these keys in one that is the caller's, in their order; all are of one dtype and shape.
+
+        Raises `InvalidTensorError` where they are not, and `ValueError` for no keys.
+        """
+        names = list(keys)
+        arrays = self.get_many(names)
+        if not arrays:
+            raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
+        dtype, shape = arrays[0].dtype, arrays[0].shape
+        stacked = np.empty((len(arrays), *shape), dtype)
+        for row, array in enumerate(arrays):
+            if array.shape != shape or array.dtype != dtype:
+                raise InvalidTensorError(
+                    f"`{names[row]:.200}` is {array.dtype} {list(array.shape)} and `{names[0]:.200}` is {dtype} "
+                    f"{list(shape)}, which cannot be stacked: take them with `get_many`."
+                )
+            stacked[row] = array
+        return stacked
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None

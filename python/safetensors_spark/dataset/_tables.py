@@ -16,7 +16,7 @@ from safetensors_spark.dataset._maps import check_length, missing
 from safetensors_spark.dataset._recent import Recent
 
 # So many keys of an index are kept in memory.
-_KEYS = 4_000_000
+_KEYS = 2_000_000
 
 _THREADS = 8
 
@@ -35,7 +35,7 @@ class IndexTable:
 
     def __iter__(self) -> Iterator[str]:
         for at in range(len(self._bounds)):
-            yield from self._block(at).keys
+            yield from self._block(at)
 
     def find(self, key: object) -> Place | None:
         if not isinstance(key, str) or (at := self._where(key)) < 0:
@@ -63,13 +63,13 @@ class IndexTable:
 
     def _first(self, at: int) -> str:
         found = self._firsts.get(at)
-        return self._block(at).keys[0] if found is None else found
+        return next(iter(self._block(at))) if found is None else found
 
     def _block(self, at: int) -> Block:
         return self._kept.get(at) or self._keep(at, *self._blocks.read([at]))
 
     def _keep(self, at: int, block: Block) -> Block:
-        self._firsts[at] = block.keys[0]
+        self._firsts[at] = next(iter(block))
         return self._kept.keep(at, block)
 
 
@@ -85,7 +85,7 @@ class HeaderTable:
         return len(self._block)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._block.keys)
+        return iter(self._block)
 
     def find(self, key: object) -> Place | None:
         return self._block.find(key) if isinstance(key, str) else None
