@@ -22,8 +22,10 @@ from safetensors_spark.torch._order import Order, Shuffle
 from safetensors_spark.torch._progress import Progress
 from safetensors_spark.torch._state import Epoch, from_state, to_state
 
-# Numbers of samples are computed for so many at a time, which costs the least for each.
-_AT_ONCE = 16384
+# So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards must
+# be there before the first of those batches.
+_SAMPLES_AT_ONCE = 16384
+_BATCHES_AT_ONCE = 16
 
 
 class BatchDataset(IterableDataset[Batch]):
@@ -187,7 +189,7 @@ class BatchDataset(IterableDataset[Batch]):
         left, count = iter(steps), 1
         while some := list(islice(left, count)):
             # The first batch does not wait for many.
-            count = min(2 * count, max(1, _AT_ONCE // epoch.batch_size))
+            count = min(2 * count, _BATCHES_AT_ONCE, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))
             places = [epoch.steps.places(step, self._rank) for step in some]
             self._columns.prefetch(order.shards(epoch.begun_at + places[0].start))
             numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
