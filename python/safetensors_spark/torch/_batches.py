@@ -22,8 +22,8 @@ from safetensors_spark.torch._order import Order, Shuffle
 from safetensors_spark.torch._progress import Progress
 from safetensors_spark.torch._state import Epoch, from_state, to_state
 
-# So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards must
-# be there before the first of those batches.
+# So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards
+# must be there before the first of those batches.
 _SAMPLES_AT_ONCE = 16384
 _BATCHES_AT_ONCE = 16
 
