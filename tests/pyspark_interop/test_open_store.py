@@ -455,14 +455,20 @@ def test_asynchronous_file_systems_and_forks(written: Dataset) -> None:
 def test_arrays_of_one_shape_are_stacked(tmp_path: Path) -> None:
     tensors: dict[str, np.ndarray[Any, Any]] = {"other": np.zeros(3, "f4"), "scalar": np.array(7, "f4")}
     tensors |= {f"k{number}": np.full((2, 3), number, "f4") for number in range(5)}
+    tensors |= {f"large{number}": np.full(20_000, number, "f4") for number in range(3)}
+    tensors |= {"empty": np.empty((0, 2), "f4")}
+    save_file({"k5": np.full((2, 3), 5, "f4")}, tmp_path / "b.safetensors")
     save_file(tensors, tmp_path / "a.safetensors")
     store = open_store(tmp_path)
+    assert store.stack(f"k{number}" for number in range(6))[:, 1, 1].tolist() == list(range(6))
+    assert store.stack(["large2", "large0"])[:, 19_999].tolist() == [2, 0]
+    assert store.stack(["empty", "empty"]).shape == (2, 0, 2)
     found = store.stack(f"k{number}" for number in (4, 0, 4))
     assert (found.dtype, found.shape, found[:, 1, 2].tolist()) == (np.float32, (3, 2, 3), [4, 0, 4])
     found += 1
     assert store["k4"][0, 0] == 4
     assert store.stack(["scalar", "scalar"]).tolist() == [7, 7]
-    with pytest.raises(InvalidTensorError, match=r"`other` is float32 \[3\] and `k0` is float32 \[2, 3\].*`get_many`"):
+    with pytest.raises(InvalidTensorError, match=r"`other` is F32 \[3\] and `k0` is F32 \[2, 3\].*`get_many`"):
         store.stack(["k0", "other"])
     with pytest.raises(ValueError, match="there are no keys"):
         store.stack([])

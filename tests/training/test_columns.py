@@ -1,6 +1,8 @@
 """What tensors are made of: all dtypes, rows small and large, and shards that are not what they should be."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from safetensors_spark import DamagedShardError, InvalidTensorError
 from safetensors_spark.dataset import open_dataset
+from safetensors_spark.dataset._gather import LARGE
 from safetensors_spark.torch import BatchDataset, SampleDataset, collate
-from safetensors_spark.torch._columns import _LARGE, DTYPES
+from safetensors_spark.torch._columns import DTYPES
 from training.conftest import Folder
 
 
@@ -47,7 +50,7 @@ def test_all_dtypes_as_the_official_library_has_them(tmp_path: Path) -> None:
         assert all(any(same(one, row) for row in expected) for one in rest[name].unbind(0)), name
 
 
-@pytest.mark.parametrize("width", [1, 7, _LARGE - 1, _LARGE, _LARGE + 8])
+@pytest.mark.parametrize("width", [1, 7, LARGE - 1, LARGE, LARGE + 8])
 def test_rows_of_any_size(tmp_path: Path, width: int) -> None:
     """Gathered by address, or copied one by one; neighbours at once; of one shard, and of several."""
     shards = [random(torch.uint8, 6, width), random(torch.uint8, 9, width), random(torch.uint8, 1, width)]
@@ -159,3 +162,29 @@ def test_remote_shards_are_there_when_their_window_begins(
     ordered = open_dataset("memory://torch/points", cache_dir=tmp_path / "other")
     next(iter(BatchDataset(ordered, 10, threads=0)))
     assert len(opened) <= 2
+
+
+def test_very_many_shards(tmp_path: Path) -> None:
+    """More than a process may have open."""
+    for number in range(2000):
+        save_file({"n": torch.tensor([number])}, tmp_path / f"{number:04}.safetensors")
+    large = tmp_path / "large"
+    large.mkdir()
+    for number in range(100):
+        save_file({"n": torch.full((4, 70_000), number)}, large / f"{number:03}.safetensors")
+    code = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))
+from safetensors_spark.dataset import open_dataset
+from safetensors_spark.torch import BatchDataset, SampleDataset
+folder = sys.argv[1]
+for shuffle in (False, True):
+    batches = BatchDataset(open_dataset(folder), 64, shuffle=shuffle)
+    assert sorted(n for batch in batches for n in batch["n"].tolist()) == list(range(2000))
+    batches = BatchDataset(open_dataset(folder + "/large"), 8, shuffle=shuffle)
+    assert sum(int(batch["n"][:, 0].sum()) for batch in batches) == 4 * sum(range(100))
+samples = SampleDataset(open_dataset(folder))
+assert [int(sample["n"]) for sample in samples.__getitems__(range(2000))] == list(range(2000))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -64,8 +64,9 @@ def open_dataset(
 class Dataset:
     """Samples in the order of the rows that were written: dictionaries of arrays, by column.
 
-    Arrays look at the mapped files, so that no byte is read before it is touched, and cannot be written to. They are
-    good for as long as you keep them. A dataset may be used from many threads, and sent to other processes.
+    Arrays look at the mapped files, so that no byte is read before it is touched (files of less than a megabyte are
+    read), and cannot be written to. They are good for as long as you keep them. A dataset may be used from many
+    threads, and sent to other processes.
 
     Attributes:
         samples: where they lie, for other readers of them, such as `safetensors_spark.torch`.

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import mmap
 import os
+from typing import TypeAlias
 
 from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError
 from safetensors_spark._manifest import Manifest, read_manifest
 from safetensors_spark.dataset._cache import Downloads, Local
 
-# So many maps are kept: what they have in memory is the page cache's, but counts as this process's while it is mapped.
-MAPS = 64
+# So many shards are kept open. A map has a file descriptor, of which a process may have a thousand or so; what it has
+# in memory is the page cache's.
+MAPS = 256
+
+# Smaller files are read: there may be very many of them.
+_SMALL = 1 << 20
+
+# The bytes of a file.
+Memory: TypeAlias = mmap.mmap | bytes
 
 
-def map_file(contents: Contents, file: File, files: Local | Downloads) -> mmap.mmap:
-    """A map of the shard, which has the length that it should have."""
+def map_file(contents: Contents, file: File, files: Local | Downloads) -> Memory:
+    """The shard's bytes, mapped if they are many; it has the length that it should have."""
     try:
         with files.path(file).open("rb") as opened:
-            check_length(contents, file, os.fstat(opened.fileno()).st_size)
-            return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+            length = os.fstat(opened.fileno()).st_size
+            check_length(contents, file, length)
+            return opened.read() if length < _SMALL else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise missing(contents, file) from None
 

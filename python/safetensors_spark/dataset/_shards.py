@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,7 +13,7 @@ from safetensors_spark._errors import DamagedShardError, InvalidTensorError
 from safetensors_spark._header import TensorInfo, read_header
 from safetensors_spark._numpy_dtypes import numpy_dtype
 from safetensors_spark.dataset._cache import Downloads, Local
-from safetensors_spark.dataset._maps import MAPS, map_file
+from safetensors_spark.dataset._maps import MAPS, Memory, map_file
 from safetensors_spark.dataset._recent import Recent
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +61,7 @@ class Shards(Generic[T]):
         }
 
     def _column(
-        self, mapped: mmap.mmap, data_start: int, tensor: TensorInfo | None, column: str, part: Part, file: str
+        self, mapped: Memory, data_start: int, tensor: TensorInfo | None, column: str, part: Part, file: str
     ) -> T:
         if tensor is None:
             raise DamagedShardError(f"{file} has no tensor `{column}`, which other shards have.")

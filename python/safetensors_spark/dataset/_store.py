@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,14 +16,12 @@ from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
 from safetensors_spark.dataset._block import Place
 from safetensors_spark.dataset._cache import Local
-from safetensors_spark.dataset._maps import changed, check_length, map_file, missing
+from safetensors_spark.dataset._gather import LARGE, address, gather
+from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
 from safetensors_spark.dataset._shards import Array
 from safetensors_spark.dataset._tables import Table, open_table
-
-# Look-ups go to and fro between shards, and touch little of each.
-_MAPS = 1000
 
 
 def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Store:
@@ -60,7 +57,7 @@ class Store(Mapping[str, Array]):
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self._maps: Recent[mmap.mmap] = Recent(_MAPS)
+        self._maps: Recent[Memory] = Recent(MAPS)
 
     @property
     def shards(self) -> tuple[File, ...]:
@@ -96,19 +93,13 @@ class Store(Mapping[str, Array]):
         Raises `InvalidTensorError` where they are not, and `ValueError` for no keys.
         """
         names = list(keys)
-        arrays = self.get_many(names)
-        if not arrays:
+        if not names:
             raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
-        dtype, shape = arrays[0].dtype, arrays[0].shape
-        stacked = np.empty((len(arrays), *shape), dtype)
-        for row, array in enumerate(arrays):
-            if array.shape != shape or array.dtype != dtype:
-                raise InvalidTensorError(
-                    f"`{names[row]:.200}` is {array.dtype} {list(array.shape)} and `{names[0]:.200}` is {dtype} "
-                    f"{list(shape)}, which cannot be stacked: take them with `get_many`."
-                )
-            stacked[row] = array
-        return stacked
+        self._table.prepare(names)
+        find, absent = self._table.find, self._absent
+        places = [find(name) or absent(name) for name in names]
+        _check_alike(places, names)
+        return self._copied(places, names[0]) if self._is_local else np.stack(self._read(places, names))
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None
@@ -145,13 +136,34 @@ class Store(Mapping[str, Array]):
     def _look(self, place: Place, key: str) -> Array:
         """A view of the mapped shard."""
         file, start, kind = place
-        mapped = self._maps.get(file) or self._maps.keep(file, self._map(file))
         try:
-            return np.ndarray(kind.shape, kind.numpy, mapped, start)
+            return np.ndarray(kind.shape, kind.numpy, self._mapped(file), start)
         except InvalidTensorError as error:
             raise self._no_array(place, key, error) from None
 
-    def _map(self, number: int) -> mmap.mmap:
+    def _copied(self, places: Sequence[Place], key: str) -> Array:
+        """Tensors of mapped shards, alike, in one array; `key` is the first one's."""
+        first = self._look(places[0], key)
+        copied = np.empty((len(places), *first.shape), first.dtype)
+        if 0 < first.nbytes < LARGE:
+            self._gather(places, copied.reshape(len(places), -1).view(np.uint8))
+        else:
+            for row, place in enumerate(places):
+                copied[row] = self._look(place, key)
+        return copied
+
+    def _gather(self, places: Sequence[Place], target: Array) -> None:
+        files, starts, _ = zip(*places, strict=True)
+        numbers, which = np.unique(files, return_inverse=True)
+        maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
+        lowest = min(maps, key=address)
+        offsets = np.array([address(one) - address(lowest) for one in maps])
+        gather(lowest, offsets[which] + np.array(starts), target)
+
+    def _mapped(self, number: int) -> Memory:
+        return self._maps.get(number) or self._maps.keep(number, self._map(number))
+
+    def _map(self, number: int) -> Memory:
         assert isinstance(self._contents.folder, LocalFolder)
         return map_file(self._contents, self.shards[number], Local(self._contents.folder))
 
@@ -197,3 +209,15 @@ class Store(Mapping[str, Array]):
     def __getstate__(self) -> dict[str, Any]:
         """Without what other processes read anew."""
         return {"_contents": self._contents, "_maps": self._maps}
+
+
+def _check_alike(places: Sequence[Place], keys: Sequence[str]) -> None:
+    kind = places[0][2]
+    # Those of a part of the index are mostly one object.
+    if all(other == kind for other in {id(place[2]): place[2] for place in places}.values()):
+        return
+    key, other = next((key, place[2]) for key, place in zip(keys, places, strict=True) if place[2] != kind)
+    raise InvalidTensorError(
+        f"`{key:.200}` is {other.dtype} {list(other.shape)} and `{keys[0]:.200}` is {kind.dtype} {list(kind.shape)}, "
+        "which cannot be stacked: take them with `get_many`."
+    )

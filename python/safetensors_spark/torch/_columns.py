@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 import torch
-from numpy.lib.stride_tricks import as_strided
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from safetensors_spark._errors import InvalidTensorError
+from safetensors_spark.dataset._gather import LARGE, address, gather
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import Array, Part
 
@@ -44,12 +44,6 @@ DTYPES: Mapping[str, torch.dtype] = {
     if hasattr(torch, attribute)
 }
 
-# So many bytes take longer to copy than it takes Python to say so. Rows that are gathered are smaller, so that NumPy
-# can count the bytes of an array of them over all of an address space.
-_LARGE = 64 << 10
-# So many bytes stay in the processor's cache until they are copied again.
-_CACHED = 512 << 10
-
 
 @dataclass(frozen=True)
 class Column:
@@ -68,7 +62,7 @@ def as_column(dtype: str, shape: tuple[int, ...], data: Array) -> Column:
     if dtype == "F4":
         shape = _pairs(shape)
     rows = data.reshape(shape[0], -1) if len(data) else np.empty((shape[0], 0), np.uint8)
-    return Column(rows, rows.__array_interface__["data"][0], DTYPES[dtype], shape[1:])
+    return Column(rows, address(rows), DTYPES[dtype], shape[1:])
 
 
 def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -150,7 +144,7 @@ class Chosen:
             if target.numel() == 0:
                 batch[name] = torch.empty(shape, dtype=first.dtype)
                 continue
-            copy = self._by_runs if target.numel() >= runs * _LARGE else self._by_address
+            copy = self._by_runs if target.numel() >= runs * LARGE else self._by_address
             copy(name, begin, end, target.numpy())
             batch[name] = target.view(first.dtype).reshape(shape)
         return batch
@@ -163,18 +157,10 @@ class Chosen:
         np.concatenate([self._columns[name][shard].rows[row : row + count] for shard, row, count in runs], out=target)
 
     def _by_address(self, name: str, begin: int, end: int, target: Array) -> None:
-        """Many rows in one call of NumPy, as rows of an array over the span of memory that has them all.
-
-        Not all of the span is mapped: of that array nothing may be touched but these rows.
-        """
+        """Rows that lie apart are gathered."""
         lowest = self._lowest[name].rows
-        width = lowest.shape[1]
-        places = self._offsets[name][self._which[begin:end]] + self._rows[begin:end] * width
-        span = as_strided(lowest[0, :1], (int(places.max()) + 1, width), (1, 1))
-        # NumPy gathers into memory of its own, which is to stay in the processor's cache.
-        at_once = _CACHED // width + 1
-        for at in range(0, end - begin, at_once):
-            target[at : at + at_once] = span[places[at : at + at_once]]
+        places = self._offsets[name][self._which[begin:end]] + self._rows[begin:end] * lowest.shape[1]
+        gather(lowest[0], places, target)
 
 
 def _empty(count: int, width: int) -> Tensor:
