@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from safetensors_spark._contents import File
 from safetensors_spark.dataset._shards import Part
-from safetensors_spark.torch._order import Order, Shuffle
+from safetensors_spark.torch._order import MOST_SHARDS, Order, Shuffle
 from safetensors_spark.torch._permutation import mixed, permuted
 
 SIZES = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 100)), min_size=1, max_size=12)
@@ -32,15 +32,16 @@ def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[in
     everything = parts(sizes)
     order: list[int] = []
     window: list[int] = []
-    number, length = 0, 0
+    number, length, count = 0, 0, 0
     for shard in [*permuted(np.arange(len(sizes)), len(sizes), key).tolist(), None]:
-        if window and (shard is None or length // shuffle.window_bytes != number):
+        if window and (shard is None or length // shuffle.window_bytes != number or count % MOST_SHARDS == 0):
             begin = len(order)
             places = permuted(np.arange(len(window)), len(window), mixed(key, begin)).tolist()
             order += [window[place] for place in places]
             window = []
         if shard is not None:
             number = length // shuffle.window_bytes
+            count += 1
             length += sizes[shard][1]
             window += range(everything[shard].begin, everything[shard].end)
     return order
@@ -57,6 +58,15 @@ def test_the_order_is_the_model_s(sizes: list[tuple[int, int]], window: int, see
     some = np.flatnonzero([at.random() < 0.3 for _ in range(count)])  # type: ignore[attr-defined]
     assert order.take(some).tolist() == [expected[place] for place in some]
     assert Order(parts(sizes), None, epoch).take(some).tolist() == some.tolist()
+
+
+def test_a_window_has_no_more_shards_than_can_be_open() -> None:
+    sizes = [(2, 1)] * 300
+    expected = model(sizes, Shuffle(1, 1000), 0)
+    found = Order(parts(sizes), Shuffle(1, 1000), 0).take(np.arange(600)).tolist()
+    assert found == expected
+    windows = [{number // 2 for number in found[begin : begin + 256]} for begin in (0, 256, 512)]
+    assert [len(window) for window in windows] == [128, 128, 44]
 
 
 @given(SIZES, st.integers(1, 200), st.booleans())

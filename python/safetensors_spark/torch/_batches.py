@@ -23,9 +23,10 @@ from safetensors_spark.torch._progress import Progress
 from safetensors_spark.torch._state import Epoch, from_state, to_state
 
 # So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards
-# must be there before the first of those batches.
+# must be there, and open, before the first of those batches.
 _SAMPLES_AT_ONCE = 16384
 _BATCHES_AT_ONCE = 16
+_SHARDS_AT_ONCE = 128
 
 
 class BatchDataset(IterableDataset[Batch]):
@@ -71,8 +72,8 @@ class BatchDataset(IterableDataset[Batch]):
                 that are read at the same time.
             seed: of that order; the same on all ranks.
             drop_last: whether the samples of an epoch that do not fill a batch on every rank are left out.
-            window_bytes: so many bytes of shards are shuffled together. Shards of a remote dataset must be on the disk
-                before the first batch of their window.
+            window_bytes: so many bytes of shards are shuffled together, but no more than 128 shards. Those of a remote
+                dataset must be on the disk before the first batch of their window.
             rank, world_size: by default those of `torch.distributed` if it is initialized, else those that `torchrun`
                 has set in the environment, else one rank.
             threads: that make batches while the caller is busy; 0 for none. In worker processes there are none.
@@ -186,10 +187,12 @@ class BatchDataset(IterableDataset[Batch]):
 
     def _tasks(self, epoch: Epoch, steps: range) -> Iterator[Callable[[], Batch]]:
         order = Order(self._samples.parts, epoch.shuffle, epoch.epoch)
+        of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.parts))
+        most = max(1, min(_BATCHES_AT_ONCE, min(_SAMPLES_AT_ONCE, of_shards) // epoch.batch_size))
         left, count = iter(steps), 1
         while some := list(islice(left, count)):
             # The first batch does not wait for many.
-            count = min(2 * count, _BATCHES_AT_ONCE, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))
+            count = min(2 * count, most)
             places = [epoch.steps.places(step, self._rank) for step in some]
             self._columns.prefetch(order.shards(epoch.begun_at + places[0].start))
             numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))

@@ -10,10 +10,15 @@ import numpy as np
 from safetensors_spark.dataset._shards import Part
 from safetensors_spark.torch._permutation import Array, mixed, permuted
 
+MOST_SHARDS = 128
+
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Shards in a random order, as many at a time as have `window_bytes`; the samples of those in a random order."""
+    """Shards in a random order, as many at a time as have `window_bytes`; the samples of those in a random order.
+
+    Those of a window are open at the same time, so it also ends with every `MOST_SHARDS` shards.
+    """
 
     seed: int
     window_bytes: int
@@ -33,7 +38,8 @@ class Order:
         if shuffle is not None and self._key is not None:
             self._shards = permuted(self._shards, len(parts), self._key)
             sizes = np.array([part.file.expected_bytes or 0 for part in parts], np.int64)[self._shards]
-            windows = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
+            by_bytes = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
+            windows = by_bytes * len(parts) + np.arange(len(parts)) // MOST_SHARDS
         self._parts = parts
         self._begins = np.array([part.begin for part in parts], np.int64)[self._shards]
         self._ends = np.cumsum(counts[self._shards])
