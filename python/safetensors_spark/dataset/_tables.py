@@ -38,9 +38,12 @@ class IndexTable:
             yield from self._block(at)
 
     def find(self, key: object) -> Place | None:
-        if not isinstance(key, str) or (at := self._where(key)) < 0:
+        if not isinstance(key, str) or (at := bisect_right(self._bounds, key) - 1) < 0:
             return None
-        return self._block(at).find(key)
+        found = self._block(at).find(key)
+        if found is None and key < self._first(at) and (at := self._before(at, key)) >= 0:
+            found = self._block(at).find(key)
+        return found
 
     def prepare(self, keys: Sequence[object]) -> None:
         """Reads what look-ups of these keys will need, in as few requests as may be."""
@@ -49,12 +52,11 @@ class IndexTable:
         for at, block in zip(absent, self._blocks.read(absent), strict=True):
             self._keep(at, block)
 
-    def _where(self, key: str) -> int:
-        """The last block that begins no later than the key; -1 where all begin behind it."""
-        at = bisect_right(self._bounds, key) - 1
-        if at < 0 or self._first(at) <= key:
-            return at
-        # Parquet need not tell the first key of a row group, only one that is not greater.
+    def _before(self, at: int, key: str) -> int:
+        """The last block before this one that begins no later than the key; -1 where all begin behind it.
+
+        Parquet need not tell the first key of a row group, only one that is not greater.
+        """
         low, high = -1, at - 1
         while low < high:
             middle = (low + high + 1) // 2
