@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from safetensors_spark.dataset._shards import Array
@@ -13,25 +16,29 @@ LARGE = 64 << 10
 _CACHED = 512 << 10
 
 
-def address(memory: Array) -> int:
-    """That of an array's first byte."""
-    found: int = memory.__array_interface__["data"][0]
-    return found
+class Span:
+    """Pieces of memory, and all that lies between them. It keeps the pieces' maps."""
 
+    def __init__(self, pieces: Sequence[Array]) -> None:
+        addresses = [piece.__array_interface__["data"][0] for piece in pieces]
+        self._pieces = pieces
+        self._lowest = pieces[int(np.argmin(addresses))].reshape(-1)[:1]
+        self._offsets = np.array(addresses) - min(addresses)
 
-def gather(lowest: Array, places: Array, target: Array) -> None:
-    """Copy rows of bytes into the rows of `target`, which are smaller than `LARGE`: many in one call of NumPy.
+    def gather(self, which: Array, begins: Array, target: Array) -> None:
+        """Copy rows of bytes into the rows of `target`, which are smaller than `LARGE`: many in one call of NumPy.
 
-    They are taken for rows of an array over the span of memory that has them all. Not all of that span need be mapped:
-    nothing of it is touched but these rows, whose maps the caller keeps.
+        They are taken for rows of an array over the whole span. Not all of it need be mapped: nothing of it is touched
+        but these rows.
 
-    Args:
-        lowest: memory that none of the rows lies before.
-        places: where the rows begin, in bytes from the address of `lowest`.
-    """
-    width = target.shape[1]
-    span = as_strided(lowest[:1], (int(places.max()) + 1, width), (1, 1))
-    # NumPy gathers into memory of its own, which is to stay in the processor's cache.
-    at_once = _CACHED // width + 1
-    for begin in range(0, len(places), at_once):
-        target[begin : begin + at_once] = span[places[begin : begin + at_once]]
+        Args:
+            which: the piece that has each row.
+            begins: the row's first byte in that piece.
+        """
+        width = target.shape[1]
+        places = self._offsets[which] + begins
+        span = as_strided(self._lowest, (int(places.max()) + 1, width), (1, 1))
+        # NumPy gathers into memory of its own, which is to stay in the processor's cache.
+        at_once = _CACHED // width + 1
+        for begin in range(0, len(places), at_once):
+            target[begin : begin + at_once] = span[places[begin : begin + at_once]]

@@ -16,7 +16,7 @@ from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
 from safetensors_spark.dataset._block import Place
 from safetensors_spark.dataset._cache import Local
-from safetensors_spark.dataset._gather import LARGE, address, gather
+from safetensors_spark.dataset._gather import LARGE, Span
 from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
@@ -84,8 +84,7 @@ class Store(Mapping[str, Array]):
         if self._is_local:
             return [look(find(key) or absent(key), key) for key in keys]
         names = list(keys)
-        self._table.prepare(names)
-        return self._read([find(name) or absent(name) for name in names], names)
+        return self._read(self._places(names), names)
 
     def stack(self, keys: Iterable[str]) -> Array:
         """The arrays of these keys in one that is the caller's, in their order; all are of one dtype and shape.
@@ -95,11 +94,14 @@ class Store(Mapping[str, Array]):
         names = list(keys)
         if not names:
             raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
-        self._table.prepare(names)
-        find, absent = self._table.find, self._absent
-        places = [find(name) or absent(name) for name in names]
+        places = self._places(names)
         _check_alike(places, names)
         return self._copied(places, names[0]) if self._is_local else np.stack(self._read(places, names))
+
+    def _places(self, keys: Sequence[str]) -> list[Place]:
+        self._table.prepare(keys)
+        find, absent = self._table.find, self._absent
+        return [find(key) or absent(key) for key in keys]
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None
@@ -156,9 +158,7 @@ class Store(Mapping[str, Array]):
         files, starts, _ = zip(*places, strict=True)
         numbers, which = np.unique(files, return_inverse=True)
         maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
-        lowest = min(maps, key=address)
-        offsets = np.array([address(one) - address(lowest) for one in maps])
-        gather(lowest, offsets[which] + np.array(starts), target)
+        Span(maps).gather(which, np.array(starts), target)
 
     def _mapped(self, number: int) -> Memory:
         return self._maps.get(number) or self._maps.keep(number, self._map(number))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from safetensors_spark._errors import InvalidTensorError
-from safetensors_spark.dataset._gather import LARGE, address, gather
+from safetensors_spark.dataset._gather import LARGE, Span
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import Array, Part
 
@@ -47,10 +47,9 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A tensor of a mapped shard: a row of bytes for each sample, of which the address of the first is known."""
+    """A tensor of a mapped shard: a row of bytes for each sample."""
 
     rows: Array
-    address: int
     dtype: torch.dtype
     shape: tuple[int, ...]
 
@@ -62,7 +61,7 @@ def as_column(dtype: str, shape: tuple[int, ...], data: Array) -> Column:
     if dtype == "F4":
         shape = _pairs(shape)
     rows = data.reshape(shape[0], -1) if len(data) else np.empty((shape[0], 0), np.uint8)
-    return Column(rows, address(rows), DTYPES[dtype], shape[1:])
+    return Column(rows, DTYPES[dtype], shape[1:])
 
 
 def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -117,11 +116,7 @@ class Chosen:
         self._which, self._rows = which, rows
         # Where a row does not follow the one before it.
         self._breaks = (np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0)
-        self._lowest = {name: min(shards, key=lambda shard: shard.address) for name, shards in columns.items()}
-        self._offsets = {
-            name: np.array([shard.address - self._lowest[name].address for shard in shards])
-            for name, shards in columns.items()
-        }
+        self._spans = {name: Span([shard.rows for shard in shards]) for name, shards in columns.items()}
 
     def take(self, begin: int, end: int) -> Batch:
         """A piece of them, stacked."""
@@ -158,9 +153,7 @@ class Chosen:
 
     def _by_address(self, name: str, begin: int, end: int, target: Array) -> None:
         """Rows that lie apart are gathered."""
-        lowest = self._lowest[name].rows
-        places = self._offsets[name][self._which[begin:end]] + self._rows[begin:end] * lowest.shape[1]
-        gather(lowest[0], places, target)
+        self._spans[name].gather(self._which[begin:end], self._rows[begin:end] * target.shape[1], target)
 
 
 def _empty(count: int, width: int) -> Tensor:
