@@ -118,13 +118,7 @@ class Dataset:
 
     def take(self, indices: Sequence[int] | Array) -> Batch:
         """The samples of these numbers, stacked: each byte is copied once, shard by shard."""
-        numbers = np.asarray(indices, np.int64)
-        if numbers.ndim != 1:
-            raise IndexError(f"the numbers of samples are an array of {numbers.ndim} dimensions, expected one")
-        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
-            raise IndexError(
-                f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
-            )
+        numbers = self.samples.numbers(indices)
         which, rows = self.samples.locate(numbers)
         batch: Batch = {}
         for number in np.unique(which):

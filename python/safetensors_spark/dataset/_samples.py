@@ -32,6 +32,17 @@ class Samples:
     def __len__(self) -> int:
         return self.parts[-1].end if self.parts else 0
 
+    def numbers(self, indices: Sequence[int] | Array) -> Array:
+        """Numbers of samples as an array. Raises `IndexError` for what no sample has."""
+        numbers = np.asarray(indices, np.int64)
+        if numbers.ndim != 1:
+            raise IndexError(f"the numbers of samples are an array of {numbers.ndim} dimensions, expected one")
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+            raise IndexError(
+                f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
+            )
+        return numbers
+
     def which(self, number: int) -> int:
         """The place in `parts` of the shard that has the sample."""
         return int(self._begins.searchsorted(number, side="right")) - 1

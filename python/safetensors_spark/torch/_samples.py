@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, overload
 
-import numpy as np
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import default_collate
 
@@ -24,24 +23,20 @@ class SampleDataset(TorchDataset[Batch]):
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        self._length = len(dataset)
+        self._samples = dataset.samples
         self._columns = Columns(dataset.samples)
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._samples)
 
     def __getitem__(self, index: int) -> Batch:
-        return self.__getitems__([range(self._length)[index]])[0]
+        return self.__getitems__([range(len(self))[index]])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Batch]:
         """The samples of these numbers, which share one tensor for each column: see `collate`."""
         if len(indices) == 0:
             return []
-        numbers = np.asarray(indices, np.int64)
-        if not (numbers.min() >= 0 and numbers.max() < self._length):
-            raise IndexError(
-                f"samples are numbered 0 to {self._length - 1}, and {numbers.min()} to {numbers.max()} are asked for"
-            )
+        numbers = self._samples.numbers(indices)
         return _Stacked(self._columns.choose(numbers).take(0, len(numbers)), len(numbers))
 
 
