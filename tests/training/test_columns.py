@@ -4,9 +4,7 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import fsspec
 import numpy as np
 import pytest
 import torch
@@ -133,35 +131,6 @@ def test_faults_name_the_shard(numbered: Folder, workers: int) -> None:
         list(loader)
     shard.write_bytes(content)
     assert sum(len(batch["n"]) for batch in loader) == 12
-
-
-def test_remote_shards_are_there_when_their_window_begins(
-    numbered: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = numbered([50] * 8)
-    memory = fsspec.filesystem("memory")
-    memory.put(str(folder), "/torch/points", recursive=True)
-    size = (folder / "00000.safetensors").stat().st_size
-    ds = open_dataset("memory://torch/points", cache_dir=tmp_path, cache_bytes=5 * size)
-    opened: list[str] = []
-    original = memory.open
-
-    def counted(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
-        opened.append(path)
-        return original(path, *arguments, **options)
-
-    monkeypatch.setattr(type(memory), "open", counted)
-    batches = BatchDataset(ds, 10, shuffle=True, window_bytes=2 * size)
-    found = [batch["n"] for batch in batches]
-    assert sorted(torch.cat(found).tolist()) == list(range(400))
-    # Each window's shards are read together, and downloaded once, though not all of them fit.
-    assert sorted(opened) == sorted(f"/torch/points/{number:05}.safetensors" for number in range(8))
-    assert len({int(number) // 50 for number in torch.cat(found[:10])}) == 2
-    # In order, what lies far ahead is left where it is.
-    opened.clear()
-    ordered = open_dataset("memory://torch/points", cache_dir=tmp_path / "other")
-    next(iter(BatchDataset(ordered, 10, threads=0)))
-    assert len(opened) <= 2
 
 
 def test_very_many_shards(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -18,6 +18,7 @@ from safetensors_spark._contents import File
 from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._extras import require
 from safetensors_spark._storage import Folder, LocalFolder, RemoteFolder
+from safetensors_spark.dataset._forks import Forked
 
 _THREADS = 2
 
@@ -33,19 +34,33 @@ class Cache:
     directory: Path
     limit: int
 
-    def path(self, key: str, download: Callable[[BinaryIO], None]) -> Path:
-        """The file of that key, downloaded if it is not there."""
+    def open(self, key: str, download: Callable[[BinaryIO], None]) -> BinaryIO:
+        """The file of that key, downloaded if it is not there. Open it stays whole, whoever makes room."""
         target = self.directory / key
-        if not self._used(target):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with self._locked(target.with_suffix(".part"), target) as part:
-                if part is not None:
-                    part.truncate(0)
-                    download(part)
-                    part.flush()
-                    Path(part.name).replace(target)
-                    self._make_room(target)
-        return target
+        while (found := self._found(target) or self._made(target, download)) is None:
+            pass
+        return found
+
+    def _found(self, target: Path) -> BinaryIO | None:
+        try:
+            os.utime(target)
+            return target.open("rb")
+        except FileNotFoundError:
+            return None
+
+    def _made(self, target: Path, download: Callable[[BinaryIO], None]) -> BinaryIO | None:
+        """None where another process has made it meanwhile, or has made room for others."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self._locked(target.with_suffix(".part"), target) as part:
+            if part is None:
+                return None
+            part.truncate(0)
+            download(part)
+            part.flush()
+            Path(part.name).replace(target)
+            made = self._found(target)
+            self._make_room(target)
+            return made
 
     @contextmanager
     def _locked(self, path: Path, target: Path) -> Iterator[BinaryIO | None]:
@@ -53,7 +68,7 @@ class Cache:
         while True:
             with path.open("ab") as part:
                 fcntl.flock(part, fcntl.LOCK_EX)
-                if self._used(target):
+                if target.exists():
                     if _is_at(part, path):
                         path.unlink()
                     yield None
@@ -62,16 +77,14 @@ class Cache:
                     yield part
                     return
 
-    def _used(self, target: Path) -> bool:
-        try:
-            os.utime(target)
-        except FileNotFoundError:
-            return False
-        return True
-
     def _make_room(self, newest: Path) -> None:
         """Deletes files, but the newest. Who has mapped one keeps it."""
-        found = [(entry.stat(), entry.path) for entry in os.scandir(self.directory) if not entry.name.endswith(".part")]
+        found = []
+        for entry in os.scandir(self.directory):
+            # Other processes make room too.
+            with suppress(FileNotFoundError):
+                if not entry.name.endswith(".part"):
+                    found.append((entry.stat(), entry.path))
         taken = sum(stat.st_size for stat, _ in found)
         for stat, path in sorted(found, key=lambda one: one[0].st_mtime_ns):
             if taken <= self.limit or path == str(newest):
@@ -94,44 +107,46 @@ class Local:
     def __init__(self, folder: LocalFolder) -> None:
         self._folder = folder
 
-    def path(self, file: File) -> Path:
-        return self._folder.path / file.name
+    def open(self, file: File) -> BinaryIO:
+        return (self._folder.path / file.name).open("rb")
 
     def prefetch(self, files: Sequence[File]) -> None:
         pass
 
 
-class Downloads:
+class Downloads(Forked):
     """Shards that are downloaded when they are needed, or before."""
 
     def __init__(self, folder: RemoteFolder, cache: Cache) -> None:
         require("remote", ("crc32c",))
         self._folder, self._cache = folder, cache
-        self._begin()
+        super().__init__()
 
     def _begin(self) -> None:
         self._lock = Lock()
-        self._running: dict[str, Future[Path]] = {}
+        self._running: dict[str, Future[BinaryIO]] = {}
         self._threads: ThreadPoolExecutor | None = None
 
-    def path(self, file: File) -> Path:
-        """Where the shard is, once it is there. Raises `FileNotFoundError`, or `DamagedShardError` for wrong bytes."""
+    def open(self, file: File) -> BinaryIO:
+        """The shard, once it is there. Raises `FileNotFoundError`, or `DamagedShardError` for wrong bytes."""
         with self._lock:
             running = self._running.pop(file.name, None)
-        if running is not None:
-            running.result()
-        return self._get(file)
+        return self._get(file) if running is None else running.result()
 
     def prefetch(self, files: Sequence[File]) -> None:
-        """Begins to download what will be needed soon. What goes wrong is told when it is needed."""
+        """Begins to download what will be needed next, and nothing else. What goes wrong is told when it is needed."""
         with self._lock:
+            for name in self._running.keys() - {file.name for file in files}:
+                left = self._running.pop(name)
+                left.cancel()
+                left.add_done_callback(_close)
             self._threads = self._threads or ThreadPoolExecutor(_THREADS, "safetensors-spark-prefetch")
             for file in files:
                 if file.name not in self._running:
                     self._running[file.name] = self._threads.submit(self._get, file)
 
-    def _get(self, file: File) -> Path:
-        return self._cache.path(self._key(file), lambda target: self._download(file, target))
+    def _get(self, file: File) -> BinaryIO:
+        return self._cache.open(self._key(file), lambda target: self._download(file, target))
 
     def _key(self, file: File) -> str:
         """Another one where the file's bytes are others."""
@@ -157,7 +172,12 @@ class Downloads:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._begin()
+        super().__init__()
+
+
+def _close(download: Future[BinaryIO]) -> None:
+    if not download.cancelled() and download.exception() is None:
+        download.result().close()
 
 
 def default_directory() -> Path:

@@ -25,7 +25,7 @@ Memory: TypeAlias = mmap.mmap | bytes
 def map_file(contents: Contents, file: File, files: Local | Downloads) -> Memory:
     """The shard's bytes, mapped if they are many; it has the length that it should have."""
     try:
-        with files.path(file).open("rb") as opened:
+        with files.open(file) as opened:
             length = os.fstat(opened.fileno()).st_size
             check_length(contents, file, length)
             return opened.read() if length < _SMALL else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+
+from safetensors_spark.dataset._forks import Forked
 
 _V = TypeVar("_V")
 
@@ -16,7 +16,7 @@ def _one(_: object) -> int:
     return 1
 
 
-class Recent(Generic[_V]):
+class Recent(Forked, Generic[_V]):
     """Things that are made when they are first needed; those that were used longest ago go when there are too many.
 
     May be used from many threads, and is empty in the processes that it is sent to.
@@ -26,8 +26,10 @@ class Recent(Generic[_V]):
         """`limit` is what all may have of `size` together; one thing is kept whatever it has."""
         self._limit, self._size = limit, size
         self._kept: OrderedDict[Hashable, _V] = OrderedDict()
+        super().__init__()
+
+    def _begin(self) -> None:
         self._lock = Lock()
-        _ALL.add(self)
 
     def get(self, key: Hashable) -> _V | None:
         found = self._kept.get(key)
@@ -52,16 +54,3 @@ class Recent(Generic[_V]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Recent, (self._limit, self._size)
-
-
-_ALL: WeakSet[Recent[Any]] = WeakSet()
-
-
-def _unlock() -> None:
-    """In a process that was forked while another thread had the lock, nobody would give it back."""
-    for one in _ALL:
-        one._lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
