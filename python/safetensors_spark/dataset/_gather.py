@@ -16,29 +16,45 @@ LARGE = 64 << 10
 _CACHED = 512 << 10
 
 
-class Span:
-    """Pieces of memory, and all that lies between them. It keeps the pieces' maps."""
+class Rows:
+    """Rows of bytes, all of one width below `LARGE`, that are copied many in one call of NumPy. It keeps their maps.
 
-    def __init__(self, pieces: Sequence[Array]) -> None:
-        addresses = [piece.__array_interface__["data"][0] for piece in pieces]
-        self._pieces = pieces
-        self._lowest = pieces[int(np.argmin(addresses))].reshape(-1)[:1]
-        self._offsets = np.array(addresses) - min(addresses)
+    They are taken for rows of one array over all the memory from the first to the last. Not all of that need be mapped:
+    nothing of it is touched but these rows.
+    """
 
-    def gather(self, which: Array, begins: Array, target: Array) -> None:
-        """Copy rows of bytes into the rows of `target`, which are smaller than `LARGE`: many in one call of NumPy.
-
-        They are taken for rows of an array over the whole span. Not all of it need be mapped: nothing of it is touched
-        but these rows.
+    def __init__(self, pieces: Sequence[Array], which: Array, begins: Array, width: int) -> None:
+        """One row or more.
 
         Args:
+            pieces: mapped memory.
             which: the piece that has each row.
             begins: the row's first byte in that piece.
+            width: bytes of a row, one or more.
         """
-        width = target.shape[1]
-        places = self._offsets[which] + begins
-        span = as_strided(self._lowest, (int(places.max()) + 1, width), (1, 1))
-        # NumPy gathers into memory of its own, which is to stay in the processor's cache.
-        at_once = _CACHED // width + 1
-        for begin in range(0, len(places), at_once):
-            target[begin : begin + at_once] = span[places[begin : begin + at_once]]
+        places = np.array([_address(piece) for piece in pieces])[which] + begins
+        first = int(places.argmin())
+        self._begin, self._end = int(places[first]), int(places.max()) + width
+        places -= self._begin
+        start = pieces[which[first]].reshape(-1)[begins[first] : begins[first] + 1]
+        steps = places // width
+        # Rows of one shard lie a multiple of their width apart, and those of several do if their headers are alike.
+        self._in_step = np.array_equal(steps * width, places)
+        self._numbers, step = (steps, width) if self._in_step else (places, 1)
+        self._rows = as_strided(start, (int(self._numbers.max()) + 1, width), (step, 1))
+
+    def copy(self, begin: int, end: int, target: Array) -> None:
+        """Those from `begin` to before `end` into the rows of `target`."""
+        numbers = self._numbers[begin:end]
+        # NumPy goes by the first and the last byte to see whether it copies to where it copies from.
+        if self._in_step and not self._begin <= _address(target) < self._end:
+            np.take(self._rows, numbers, axis=0, out=target, mode="clip")
+            return
+        # Else it gathers into memory of its own, which is to stay in the processor's cache.
+        at_once = _CACHED // target.shape[1] + 1
+        for some in range(0, len(numbers), at_once):
+            target[some : some + at_once] = self._rows[numbers[some : some + at_once]]
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])

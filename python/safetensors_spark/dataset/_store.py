@@ -16,7 +16,7 @@ from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
 from safetensors_spark.dataset._block import Place
 from safetensors_spark.dataset._cache import Local
-from safetensors_spark.dataset._gather import LARGE, Span
+from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
@@ -158,7 +158,7 @@ class Store(Mapping[str, Array]):
         files, starts, _ = zip(*places, strict=True)
         numbers, which = np.unique(files, return_inverse=True)
         maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
-        Span(maps).gather(which, np.array(starts), target)
+        Rows(maps, which, np.array(starts), target.shape[1]).copy(0, len(target), target)
 
     def _mapped(self, number: int) -> Memory:
         return self._maps.get(number) or self._maps.keep(number, self._map(number))

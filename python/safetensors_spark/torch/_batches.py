@@ -17,6 +17,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset import Dataset
+from safetensors_spark.dataset._shards import Array
 from safetensors_spark.torch._columns import Batch, Columns
 from safetensors_spark.torch._order import Order, Shuffle
 from safetensors_spark.torch._progress import Progress
@@ -189,17 +190,25 @@ class BatchDataset(IterableDataset[Batch]):
         order = Order(self._samples.parts, epoch.shuffle, epoch.epoch)
         of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.parts))
         most = max(1, min(_BATCHES_AT_ONCE, min(_SAMPLES_AT_ONCE, of_shards) // epoch.batch_size))
-        left, count = iter(steps), 1
+        left, count = self._numbers(order, epoch, steps), 1
         while some := list(islice(left, count)):
             # The first batch does not wait for many.
             count = min(2 * count, most)
-            places = [epoch.steps.places(step, self._rank) for step in some]
-            self._columns.prefetch(order.shards(epoch.begun_at + places[0].start))
-            numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
-            chosen = self._columns.choose(numbers)
-            ends = list(accumulate(len(one) for one in places))
+            self._columns.prefetch(order.shards(some[0][0]))
+            chosen = self._columns.choose(np.concatenate([numbers for _, numbers in some]))
+            ends = list(accumulate(len(numbers) for _, numbers in some))
             for begin, end in pairwise([0, *ends]):
                 yield chosen.piece(begin, end)
+
+    def _numbers(self, order: Order, epoch: Epoch, steps: range) -> Iterator[tuple[int, Array]]:
+        """For each step its first place in the order, and the samples of this rank's batch."""
+        left = iter(steps)
+        while some := list(islice(left, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))):
+            places = [epoch.steps.places(step, self._rank) for step in some]
+            numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
+            ends = list(accumulate(len(one) for one in places))
+            for one, (begin, end) in zip(places, pairwise([0, *ends]), strict=True):
+                yield epoch.begun_at + one.start, numbers[begin:end]
 
 
 def _ahead(tasks: Iterable[Callable[[], Batch]], threads: int) -> Iterator[Batch]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from safetensors_spark._errors import InvalidTensorError
-from safetensors_spark.dataset._gather import LARGE, Span
+from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import Array, Part
 
@@ -83,10 +83,12 @@ class Columns:
     def choose(self, numbers: Array) -> Chosen:
         """The samples of these numbers, one or more."""
         which, rows = self._samples.locate(numbers)
-        needed, which = np.unique(which, return_inverse=True)
-        shards = [self._shards.columns(self._samples.parts[number]) for number in needed]
+        first = int(which.min())
+        which -= first
+        used = np.bincount(which) > 0
+        shards = [self._shards.columns(self._samples.parts[first + number]) for number in np.flatnonzero(used)]
         columns = {name: _same([shard[name] for shard in shards], name) for name in self._samples.columns}
-        return Chosen(columns, which, rows)
+        return Chosen(columns, (np.cumsum(used) - 1)[which], rows)
 
     def prefetch(self, parts: Sequence[Part]) -> None:
         """Says which shards will be needed next."""
@@ -114,9 +116,9 @@ class Chosen:
         """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there."""
         self._columns = columns
         self._which, self._rows = which, rows
-        # Where a row does not follow the one before it.
-        self._breaks = (np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0)
-        self._spans = {name: Span([shard.rows for shard in shards]) for name, shards in columns.items()}
+        # Rows that follow each other have one number.
+        self._runs = np.cumsum((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
+        self._small: dict[str, Rows] = {}
 
     def take(self, begin: int, end: int) -> Batch:
         """A piece of them, stacked."""
@@ -127,39 +129,50 @@ class Chosen:
 
         Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
         """
-        targets = {name: _empty(end - begin, columns[0].rows.shape[1]) for name, columns in self._columns.items()}
-        return partial(self._fill, targets, begin, end)
+        runs = int(self._runs[end - 1] - self._runs[begin]) + 1
+        batch, copies = {}, []
+        for name, (column, *_) in self._columns.items():
+            batch[name], target = _empty(end - begin, column)
+            if runs == 1 or target.size >= runs * LARGE:
+                copies.append(partial(self._copy_runs, name, begin, end, target))
+            elif target.size:
+                copies.append(partial(self._rows_of(name).copy, begin, end, target))
+        return partial(_filled, batch, copies)
 
-    def _fill(self, targets: Mapping[str, Tensor], begin: int, end: int) -> Batch:
-        runs = int(np.count_nonzero(self._breaks[begin + 1 : end])) + 1
-        batch = {}
-        for name, target in targets.items():
-            first = self._columns[name][0]
-            shape = (end - begin, *first.shape)
-            if target.numel() == 0:
-                batch[name] = torch.empty(shape, dtype=first.dtype)
-                continue
-            copy = self._by_runs if target.numel() >= runs * LARGE else self._by_address
-            copy(name, begin, end, target.numpy())
-            batch[name] = target.view(first.dtype).reshape(shape)
-        return batch
-
-    def _by_runs(self, name: str, begin: int, end: int, target: Array) -> None:
+    def _copy_runs(self, name: str, begin: int, end: int, target: Array) -> None:
         """Rows that follow each other are copied at once."""
-        starts = np.append(begin, begin + 1 + np.flatnonzero(self._breaks[begin + 1 : end]))
+        starts = np.append(begin, begin + 1 + np.flatnonzero(np.diff(self._runs[begin:end])))
         counts = np.diff(starts, append=end)
         runs = zip(self._which[starts].tolist(), self._rows[starts].tolist(), counts.tolist(), strict=True)
         np.concatenate([self._columns[name][shard].rows[row : row + count] for shard, row, count in runs], out=target)
 
-    def _by_address(self, name: str, begin: int, end: int, target: Array) -> None:
-        """Rows that lie apart are gathered."""
-        self._spans[name].gather(self._which[begin:end], self._rows[begin:end] * target.shape[1], target)
+    def _rows_of(self, name: str) -> Rows:
+        """The column's bytes of all samples, which are few for each."""
+        found = self._small.get(name)
+        if found is None:
+            shards = [shard.rows for shard in self._columns[name]]
+            width = shards[0].shape[1]
+            found = self._small[name] = Rows(shards, self._which, self._rows * width, width)
+        return found
 
 
-def _empty(count: int, width: int) -> Tensor:
-    """Rows of bytes: in a worker process of a DataLoader in shared memory, where they would be copied to otherwise."""
+def _filled(batch: Batch, copies: Sequence[Callable[[], None]]) -> Batch:
+    for copy in copies:
+        copy()
+    return batch
+
+
+def _empty(count: int, column: Column) -> tuple[Tensor, Array]:
+    """A tensor, and its bytes in rows: in a worker process of a DataLoader in shared memory, where they would be copied
+    to otherwise.
+    """
+    shape, width = (count, *column.shape), column.rows.shape[1]
+    if width == 0:
+        return torch.empty(shape, dtype=column.dtype), np.empty((count, 0), np.uint8)
     if get_worker_info() is None:
         # NumPy asks for huge pages, without which new memory takes as long to get as to fill.
-        return torch.from_numpy(np.empty((count, width), np.uint8))
+        rows = np.empty((count, width), np.uint8)
+        return torch.frombuffer(rows, dtype=column.dtype).view(shape), rows
     storage = torch.UntypedStorage._new_shared(count * width)
-    return torch.empty(0, dtype=torch.uint8).set_(storage, 0, (count, width))
+    rows = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (count, width)).numpy()
+    return torch.empty(0, dtype=column.dtype).set_(storage, 0, shape), rows

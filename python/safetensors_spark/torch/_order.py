@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from safetensors_spark.dataset._shards import Part
-from safetensors_spark.torch._permutation import Array, mixed, permuted
+from safetensors_spark.torch._permutation import Array, mixed, permuted, shuffled
 
 MOST_SHARDS = 128
 
@@ -36,7 +36,7 @@ class Order:
         windows = self._shards
         self._key = None if shuffle is None else mixed(shuffle.seed, epoch)
         if shuffle is not None and self._key is not None:
-            self._shards = permuted(self._shards, len(parts), self._key)
+            self._shards = shuffled(len(parts), self._key)
             sizes = np.array([part.file.expected_bytes or 0 for part in parts], np.int64)[self._shards]
             by_bytes = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
             windows = by_bytes * len(parts) + np.arange(len(parts)) // MOST_SHARDS

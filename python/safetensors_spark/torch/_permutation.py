@@ -1,4 +1,4 @@
-"""Permutations that are computed where they are needed: nothing of them is kept, whatever their size."""
+"""Random orders that a key tells, the same on every machine and by every version of NumPy."""
 
 from __future__ import annotations
 
@@ -28,12 +28,21 @@ def mixed(*numbers: int) -> int:
     return state
 
 
+def shuffled(size: int, key: int) -> Array:
+    """The numbers 0 to `size - 1` in the key's order."""
+    hashed = (np.arange(size, dtype=np.uint64) + np.uint64(key)) * np.uint64(_GOLDEN)
+    for shift, factor in ((30, _FIRST), (27, _SECOND)):
+        hashed ^= hashed >> np.uint64(shift)
+        hashed *= np.uint64(factor)
+    return np.argsort(hashed ^ hashed >> np.uint64(31), kind="stable")
+
+
 def permuted(numbers: Array, size: int, key: int) -> Array:
     """Where the key's permutation of 0 to `size - 1` puts these numbers; `size` is below 2^62.
 
-    A number is a place in a table of nearly as many places, and a Feistel network moves its column by what its row
-    says, and its row by what its column says, in turns. What ends outside of 0 to `size - 1` goes on from there until
-    it is inside. It is the same on every machine and by every version of NumPy.
+    Nothing of it is kept: a number is a place in a table of nearly as many places, and a Feistel network moves its
+    column by what its row says, and its row by what its column says, in turns. What ends outside of 0 to `size - 1`
+    goes on from there until it is inside.
     """
     columns = max(_LEAST, isqrt(max(size - 1, 0)) + 1)
     rows = max(_LEAST, -(-size // columns))
