@@ -13,6 +13,7 @@ import numpy as np
 
 from safetensors_spark._header import DTYPES
 from safetensors_spark._numpy_dtypes import numpy_dtype
+from safetensors_spark.dataset._shards import Array
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,50 @@ class Kind:
 Place = tuple[int, int, Kind]
 
 
+@dataclass(frozen=True)
+class Places:
+    """Where some tensors lie.
+
+    Attributes:
+        starts: the first byte of each.
+        which: its place in `kinds`.
+        kinds: a file's number, and what a tensor is.
+    """
+
+    starts: Array
+    which: Array
+    kinds: Sequence[tuple[int, Kind]]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, number: int) -> Place:
+        file, kind = self.kinds[self.which[number]]
+        return file, int(self.starts[number]), kind
+
+    def __iter__(self) -> Iterator[Place]:
+        return (self[number] for number in range(len(self)))
+
+    @property
+    def files(self) -> Array:
+        """The number of each one's file."""
+        return np.array([file for file, _ in self.kinds])[self.which]
+
+    @property
+    def unlike(self) -> int | None:
+        """The number of the first that is not what the first of all is."""
+        first = self[0][2]
+        others = np.array([kind != first for _, kind in self.kinds])[self.which]
+        return int(others.argmax()) if others.any() else None
+
+
+def places_of(found: Sequence[Place]) -> Places:
+    """Places that were found one by one."""
+    kinds: dict[tuple[int, Kind], int] = {}
+    which = [kinds.setdefault((file, kind), len(kinds)) for file, _, kind in found]
+    return Places(np.array([start for _, start, _ in found], np.int64), np.array(which, np.int64), list(kinds))
+
+
 class Block:
     """Tensors in the order of their keys: that takes some two hundred bytes for each."""
 
@@ -65,9 +110,24 @@ class Block:
         return file, start, kind
 
 
+def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> Places | None:
+    """Where these keys' tensors lie, each in one of the blocks; None where that has it not."""
+    gets = [block._codes.get for block in blocks]
+    codes = [gets[number](key) for number, key in zip(which.tolist(), keys, strict=True)]
+    if None in codes:
+        return None
+    # What a file of exabytes would have does not fit into 64 bits.
+    coded = np.array(codes, object if max(codes, default=0) >> 63 else np.int64)
+    counts = np.array([len(block._kinds) for block in blocks])
+    starts = coded // counts[which]
+    most = int(counts.max())
+    pairs, kind_of = np.unique((which * most + (coded - starts * counts[which])).astype(np.int64), return_inverse=True)
+    kinds = [blocks[pair // most]._kinds[pair % most] for pair in pairs.tolist()]
+    return Places(starts.astype(np.int64), kind_of, kinds)
+
+
 def block_of(places: Iterable[tuple[str, Place]]) -> Block:
     """A block of these tensors; of a key that comes twice the last one counts."""
     found = dict(sorted(dict(places).items(), key=itemgetter(0)))
-    kinds: dict[tuple[int, Kind], int] = {}
-    which = [kinds.setdefault((file, kind), len(kinds)) for file, _, kind in found.values()]
-    return Block({key: start for key, (_, start, _) in found.items()}, which, list(kinds))
+    columns = places_of(list(found.values()))
+    return Block(dict(zip(found, columns.starts.tolist(), strict=True)), columns.which.tolist(), columns.kinds)

@@ -14,7 +14,7 @@ from safetensors_spark._errors import DamagedShardError, InvalidTensorError, Saf
 from safetensors_spark._manifest import Manifest
 from safetensors_spark._storage import LocalFolder, RemoteFolder, StorageOptions
 from safetensors_spark._verify import Progress, Report, verify
-from safetensors_spark.dataset._block import Place
+from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
@@ -76,7 +76,7 @@ class Store(Mapping[str, Array]):
     def __getitem__(self, key: str) -> Array:
         """Raises `KeyError`; or what tells of a shard or an index that is damaged, or of a dataset that changed."""
         place = self._table.find(key) or self._absent(key)
-        return self._look(place, key) if self._is_local else self._read([place], [key])[0]
+        return self._look(place, key) if self._is_local else self._read(places_of([place]), [key])[0]
 
     def get_many(self, keys: Iterable[str]) -> list[Array]:
         """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
@@ -95,13 +95,16 @@ class Store(Mapping[str, Array]):
         if not names:
             raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
         places = self._places(names)
-        _check_alike(places, names)
+        if (other := places.unlike) is not None:
+            raise InvalidTensorError(
+                f"`{names[other]:.200}` is {_said(places[other])} and `{names[0]:.200}` is {_said(places[0])}, which "
+                "cannot be stacked: take them with `get_many`."
+            )
         return self._copied(places, names[0]) if self._is_local else np.stack(self._read(places, names))
 
-    def _places(self, keys: Sequence[str]) -> list[Place]:
-        self._table.prepare(keys)
-        find, absent = self._table.find, self._absent
-        return [find(key) or absent(key) for key in keys]
+    def _places(self, keys: Sequence[str]) -> Places:
+        found = self._table.find_many(keys) if keys else None
+        return found or places_of([self._table.find(key) or self._absent(key) for key in keys])
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None
@@ -143,22 +146,19 @@ class Store(Mapping[str, Array]):
         except InvalidTensorError as error:
             raise self._no_array(place, key, error) from None
 
-    def _copied(self, places: Sequence[Place], key: str) -> Array:
+    def _copied(self, places: Places, key: str) -> Array:
         """Tensors of mapped shards, alike, in one array; `key` is the first one's."""
         first = self._look(places[0], key)
         copied = np.empty((len(places), *first.shape), first.dtype)
         if 0 < first.nbytes < LARGE:
-            self._gather(places, copied.reshape(len(places), -1).view(np.uint8))
+            numbers, which = np.unique(places.files, return_inverse=True)
+            maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
+            rows = copied.reshape(len(places), -1).view(np.uint8)
+            Rows(maps, which, places.starts, first.nbytes).copy(0, len(places), rows)
         else:
-            for row, place in enumerate(places):
-                copied[row] = self._look(place, key)
+            for number, row in enumerate(copied):
+                row[...] = self._look(places[number], key)
         return copied
-
-    def _gather(self, places: Sequence[Place], target: Array) -> None:
-        files, starts, _ = zip(*places, strict=True)
-        numbers, which = np.unique(files, return_inverse=True)
-        maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
-        Rows(maps, which, np.array(starts), target.shape[1]).copy(0, len(target), target)
 
     def _mapped(self, number: int) -> Memory:
         return self._maps.get(number) or self._maps.keep(number, self._map(number))
@@ -167,11 +167,11 @@ class Store(Mapping[str, Array]):
         assert isinstance(self._contents.folder, LocalFolder)
         return map_file(self._contents, self.shards[number], Local(self._contents.folder))
 
-    def _read(self, places: Sequence[Place], keys: Sequence[str]) -> list[Array]:
+    def _read(self, places: Places, keys: Sequence[str]) -> list[Array]:
         """Arrays of bytes that are read for them."""
         folder = self._contents.folder
         assert isinstance(folder, RemoteFolder)
-        for number in {place[0] for place in places}:
+        for number in {file for file, _ in places.kinds}:
             self._check(self.shards[number])
         ranges = [(self.shards[file].name, start, start + (kind.bytes or 0)) for file, start, kind in places]
         try:
@@ -211,13 +211,6 @@ class Store(Mapping[str, Array]):
         return {"_contents": self._contents, "_maps": self._maps}
 
 
-def _check_alike(places: Sequence[Place], keys: Sequence[str]) -> None:
-    kind = places[0][2]
-    # Those of a part of the index are mostly one object.
-    if all(other == kind for other in {id(place[2]): place[2] for place in places}.values()):
-        return
-    key, other = next((key, place[2]) for key, place in zip(keys, places, strict=True) if place[2] != kind)
-    raise InvalidTensorError(
-        f"`{key:.200}` is {other.dtype} {list(other.shape)} and `{keys[0]:.200}` is {kind.dtype} {list(kind.shape)}, "
-        "which cannot be stacked: take them with `get_many`."
-    )
+def _said(place: Place) -> str:
+    kind = place[2]
+    return f"{kind.dtype} {list(kind.shape)}"

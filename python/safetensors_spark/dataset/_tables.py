@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
+import numpy as np
+
 from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._index import INDEX
-from safetensors_spark.dataset._block import Block, Kind, Place, block_of
+from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in
 from safetensors_spark.dataset._index_blocks import IndexBlocks
 from safetensors_spark.dataset._maps import check_length, missing
 from safetensors_spark.dataset._recent import Recent
@@ -45,12 +47,22 @@ class IndexTable:
             found = self._block(at).find(key)
         return found
 
-    def prepare(self, keys: Sequence[object]) -> None:
-        """Reads what look-ups of these keys will need, in as few requests as may be."""
-        near = {bisect_right(self._bounds, key) - 1 for key in keys if isinstance(key, str)}
-        absent = sorted(at for at in near if at >= 0 and at not in self._kept)
-        for at, block in zip(absent, self._blocks.read(absent), strict=True):
-            self._keep(at, block)
+    def find_many(self, keys: Sequence[str]) -> Places | None:
+        """None where one of them is not found at once; it need not be absent.
+
+        What is needed of the index is read in as few requests as may be.
+        """
+        try:
+            near = np.array([bisect_right(self._bounds, key) for key in keys]) - 1
+        except TypeError:
+            return None
+        numbers, which = np.unique(near, return_inverse=True)
+        needed = [number for number in numbers.tolist() if number >= 0]
+        blocks = {number: block for number in needed if (block := self._kept.get(number)) is not None}
+        absent = [number for number in needed if number not in blocks]
+        for number, block in zip(absent, self._blocks.read(absent), strict=True):
+            blocks[number] = self._keep(number, block)
+        return find_in([blocks[number] for number in needed], which, keys) if len(needed) == len(numbers) else None
 
     def _before(self, at: int, key: str) -> int:
         """The last block before this one that begins no later than the key; -1 where all begin behind it.
@@ -92,8 +104,11 @@ class HeaderTable:
     def find(self, key: object) -> Place | None:
         return self._block.find(key) if isinstance(key, str) else None
 
-    def prepare(self, keys: Sequence[object]) -> None:
-        pass
+    def find_many(self, keys: Sequence[str]) -> Places | None:
+        try:
+            return find_in([self._block], np.zeros(len(keys), np.int64), keys)
+        except TypeError:
+            return None
 
 
 def _tensors(contents: Contents, number: int, file: File) -> list[tuple[str, Place]]:

@@ -1,0 +1,27 @@
+"""Where tensors lie: of many keys what is found of each."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safetensors_spark.dataset._block import Block, Kind, Place, block_of, find_in, places_of
+
+KINDS = st.builds(Kind, st.sampled_from(["F32", "U8"]), st.tuples(st.integers(0, 2)))
+PLACES = st.tuples(st.integers(0, 3), st.integers(0, 2**63 - 1) | st.integers(0, 9), KINDS)
+BLOCKS = st.lists(st.dictionaries(st.text(max_size=3), PLACES, min_size=1, max_size=8), min_size=1, max_size=4)
+
+
+@given(BLOCKS, st.data())
+def test_many_are_found_as_each_is(blocks: list[dict[str, Place]], data: st.DataObject) -> None:
+    made: list[Block] = [block_of(block.items()) for block in blocks]
+    asked = [(number, key) for number, block in enumerate(blocks) for key in block]
+    wanted = data.draw(st.lists(st.sampled_from(asked), min_size=1))
+    keys = [key for _, key in wanted]
+    found = find_in(made, np.array([number for number, _ in wanted]), keys)
+    expected = [blocks[number][key] for number, key in wanted]
+    assert found is not None
+    assert list(found) == expected == [made[number].find(key) for number, key in wanted]
+    assert found.files.tolist() == [file for file, _, _ in expected]
+    unlike = [number for number, place in enumerate(expected) if place[2] != expected[0][2]]
+    assert found.unlike == (unlike[0] if unlike else None) == places_of(expected).unlike
+    assert find_in(made, np.array([0, 0]), [next(iter(blocks[0])), "none of them"]) is None
