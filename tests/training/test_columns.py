@@ -157,3 +157,35 @@ assert [int(sample["n"]) for sample in samples.__getitems__(range(2000))] == lis
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+MEMORY = """
+import sys
+from pathlib import Path
+from safetensors_spark.dataset import _shards, open_dataset
+from safetensors_spark.torch import BatchDataset
+
+def mapped():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssFile")) * 1024
+
+_shards._MAPPED_BYTES = 8 << 20
+shuffle = sys.argv[2] == "True"
+batches = BatchDataset(open_dataset(sys.argv[1]), 16, shuffle=shuffle, window_bytes=8 << 20)
+before, most, samples = mapped(), 0, 0
+for batch in batches:
+    samples += len(batch["x"])
+    most = max(most, mapped() - before)
+print(samples, most >> 20)
+"""
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_memory_does_not_grow_with_the_dataset(tmp_path: Path, shuffle: bool) -> None:
+    for number in range(32):
+        save_file({"x": torch.zeros(64, 1 << 16, dtype=torch.uint8)}, tmp_path / f"{number:02}.safetensors")
+    arguments = [sys.executable, "-c", MEMORY, str(tmp_path), str(shuffle)]
+    samples, most = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split()
+    assert int(samples) == 32 * 64
+    # Of 128 MB: two windows, and the batches that are made of the one before.
+    assert int(most) < 40

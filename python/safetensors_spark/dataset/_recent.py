@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -48,6 +48,16 @@ class Recent(Forked, Generic[_V]):
             while taken > self._limit and len(self._kept) > 1:
                 taken -= self._size(self._kept.popitem(last=False)[1])
         return made
+
+    def shrink(self, limit: int, size: Callable[[Hashable], int], needed: Container[Hashable]) -> None:
+        """Lets go of those that were used longest ago, but not of what is needed, until all have `limit` of `size`."""
+        with self._lock:
+            taken = sum(map(size, self._kept))
+            for key in [key for key in self._kept if key not in needed]:
+                if taken <= limit:
+                    break
+                taken -= size(key)
+                self._kept.pop(key)
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._kept

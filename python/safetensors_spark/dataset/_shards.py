@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,9 @@ from safetensors_spark.dataset._recent import Recent
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
+
+# What is mapped of more bytes is not kept when it is not needed: to map it again costs a tenth of copying it.
+_MAPPED_BYTES = 4 << 30
 
 # Makes of a dtype's name, a shape of which the first dimension counts samples, and their bytes, what a reader wants.
 # Raises `InvalidTensorError` for a dtype that it does not have.
@@ -50,6 +54,16 @@ class Shards(Generic[T]):
     def prefetch(self, parts: Sequence[Part]) -> None:
         """Says which shards will be needed next."""
         self._files.prefetch([part.file for part in parts if part.file.name not in self._open])
+
+    def release(self, needed: Sequence[Part]) -> None:
+        """Lets other shards than these go when many bytes are mapped: all that was touched of them counts as memory of
+        this process for as long as they are.
+        """
+        self._open.shrink(_MAPPED_BYTES, self._lengths.__getitem__, {part.file.name for part in needed})
+
+    @cached_property
+    def _lengths(self) -> dict[Hashable, int]:
+        return {file.name: file.expected_bytes or 0 for file in self._contents.files}
 
     def _map(self, part: Part) -> Mapping[str, T]:
         name = f"{self._contents.folder.location}/{part.file.name}"

@@ -91,7 +91,8 @@ class Columns:
         return Chosen(columns, (np.cumsum(used) - 1)[which], rows)
 
     def prefetch(self, parts: Sequence[Part]) -> None:
-        """Says which shards will be needed next."""
+        """Says which shards will be needed next, and no others."""
+        self._shards.release(parts)
         self._shards.prefetch(parts)
 
 
