@@ -7,54 +7,34 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
-from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-from fsspec.implementations.memory import MemoryFileSystem
 from pyspark.sql import SparkSession
 from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from official import BITS, NUMPY_TYPES, load
 from safetensors_spark import InvalidTensorError
-from safetensors_spark.dataset import Store, open_store
-from spark_io import MANIFEST, Dataset, frame, write
-from test_index import INDEX, KEYS, keyed
-
-EVERY = sorted(f"{key}__{column}" for key in KEYS for column in ("n", "x"))
+from safetensors_spark.dataset import open_store
+from spark_io import Dataset, frame, write
+from stores import EVERY, assert_is, write_store
+from test_index import INDEX, keyed
 
 
 @pytest.fixture(scope="module")
 def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """Two columns in three shards, with an index."""
-    path = tmp_path_factory.mktemp("written") / "store"
-    return write(keyed(spark, *KEYS, partitions=3), path, name_col="k", generate_index="true")
+    return write_store(spark, tmp_path_factory.mktemp("written") / "store")
 
 
 @pytest.fixture
 def copied(written: Dataset, tmp_path: Path) -> Dataset:
     """The same, which a test may damage."""
     return Dataset(Path(shutil.copytree(written.path, tmp_path / "store")))
-
-
-def assert_is(store: Store, dataset: Dataset) -> None:
-    """The store has what the official library finds in the shards, and nothing else; later shards go before earlier."""
-    expected = {key: tensor for shard in dataset.shards for key, tensor in load(shard).items()}
-    assert list(store) == sorted(expected)
-    assert len(store) == len(expected)
-    for key, array in zip(store, store.get_many(store), strict=True):
-        tensor = expected[key]
-        assert (array.dtype, array.shape, array.tobytes()) == (NUMPY_TYPES[tensor.dtype], tensor.shape, tensor.data)
-        assert store[key].tobytes() == tensor.data
-        assert not array.flags.writeable
 
 
 def test_every_key_of_several_columns(written: Dataset) -> None:
@@ -223,233 +203,6 @@ def test_no_more_than_numpy_and_pyarrow_is_imported(written: Dataset) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[1.0, 2.5]\nset()\n"
-
-
-@pytest.mark.parametrize("indexed", [True, False])
-@pytest.mark.parametrize("where", ["local", "memory"])
-@pytest.mark.parametrize(
-    ("damage", "error", "said"),
-    [
-        (lambda shard: shard.unlink(), FileNotFoundError, "is not there: the dataset has lost it"),
-        (lambda shard: shard.write_bytes(shard.read_bytes()[:-1]), sts.DamagedShardError, "bytes, expected"),
-        (lambda shard: shard.write_bytes(shard.read_bytes() + b"!"), sts.DamagedShardError, "bytes, expected"),
-    ],
-)
-def test_a_damaged_shard_is_named(
-    copied: Dataset, damage: Callable[[Path], Any], error: type[Exception], said: str, where: str, indexed: bool
-) -> None:
-    first = {shard.name: next(iter(load(shard))) for shard in copied.shards}
-    damage(copied.shards[1])
-    if not indexed:
-        (copied.path / INDEX).unlink()
-    path = uploaded(copied.path) if where == "memory" else str(copied.path)
-    store = open_store(path)
-    if indexed:
-        assert store[first[copied.shards[0].name]].size
-    with pytest.raises(error, match=said) as raised:
-        store[first[copied.shards[1].name]]
-    assert copied.shards[1].name in str(raised.value)
-
-
-def test_an_overwritten_store_shows_its_old_state_or_says_that_it_changed(
-    spark: SparkSession, copied: Dataset, tmp_path: Path
-) -> None:
-    url = uploaded(copied.path)
-    store, remote, unread = open_store(copied.path), open_store(url), open_store(copied.path)
-    seen = next(iter(load(copied.shards[0])))
-    others = [key for shard in copied.shards[1:] for key in load(shard)]
-    before = store[seen].tobytes()
-    assert remote[seen].tobytes() == before
-    write(keyed(spark, "q"), copied.path, "overwrite", name_col="k", generate_index="true")
-    fsspec.filesystem("memory").rm(url.removeprefix("memory:/"), recursive=True)
-    assert uploaded(copied.path, url) == url
-    assert store[seen].tobytes() == before
-    for one, key in [(store, others[0]), (remote, seen), (remote, others[0]), (unread, seen)]:
-        with pytest.raises(sts.DatasetChangedError, match="has been written again since it was opened"):
-            one[key]
-    assert list(open_store(copied.path)) == list(open_store(url)) == ["q__n", "q__x"]
-    shutil.rmtree(copied.path)
-    with pytest.raises(sts.DatasetChangedError, match="has been deleted since it was opened"):
-        store[others[0]]
-
-
-def change(column: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
-    def apply(entries: list[dict[str, Any]]) -> None:
-        entries[3][column] = value(entries[3][column]) if callable(value) else value
-
-    return apply
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (
-            change("file_name", "../x.safetensors"),
-            "for `b__x` is of `../x.safetensors`, which is no shard of the dataset",
-        ),
-        (change("data_start", 8), "for `b__x` says that F32 [2] is at the bytes 8 to"),
-        (change("data_start", -8), "for `b__x` says that F32 [2] is at the bytes -8 to"),
-        (change("data_end", lambda end: end + 4), "such a tensor has 8"),
-        (change("data_end", 1 << 40), "to 1099511627776 of part-"),
-        (change("shape", [3]), "F32 [3] is at the bytes"),
-        (change("shape", [-2]), "such a tensor does not exist"),
-        (change("shape", [1 << 31, 1 << 31, 8]), "for `b__x` says that F32 [2147483648, 2147483648, 8] is at"),
-        (change("dtype", "F33"), "says that F33 [2] is at"),
-        (change("dtype", None), "it has empty cells"),
-        (change("shape", [None]), "it has empty cells"),
-        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come behind the one for `\uffffz`"),
-    ],
-)
-def test_an_index_that_is_wrong_is_refused(
-    copied: Dataset, damage: Callable[[list[dict[str, Any]]], None], said: str
-) -> None:
-    table = pq.read_table(copied.path / INDEX)
-    entries = table.slice(2).to_pylist()
-    damage(entries)
-    types = [pa.string(), pa.string(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64()]
-    schema = pa.schema(list(zip(table.column_names, types, strict=True)), table.schema.metadata)
-    pq.write_table(pa.Table.from_pylist(entries, schema), copied.path / INDEX)
-    with pytest.raises(sts.InvalidIndexError) as raised:
-        open_store(copied.path)["a__x"]
-    assert said in str(raised.value)
-    assert f"{copied.path / INDEX} cannot be read" in str(raised.value)
-    assert "have a write with `generate_index` make it anew" in str(raised.value)
-
-
-def test_an_index_whose_bytes_are_damaged_is_refused_or_right(copied: Dataset) -> None:
-    whole = (copied.path / INDEX).read_bytes()
-    expected = {key: array.tobytes() for key, array in open_store(copied.path).items()}
-    refused = 0
-    places = random.Random(5)
-    # Parquet has checksums of its pages, but none of its footer.
-    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    for length in (0, 3, 8, len(whole) // 2, len(whole) - 1):
-        (copied.path / INDEX).write_bytes(whole[:length])
-        with pytest.raises(sts.InvalidIndexError):
-            open_store(copied.path)["a__x"]
-    for _ in range(300):
-        content = bytearray(whole)
-        content[places.randrange(pages)] ^= 1 << places.randrange(8)
-        (copied.path / INDEX).write_bytes(content)
-        try:
-            found = open_store(copied.path)
-            for key in list(found):
-                assert expected.get(key, found[key].tobytes()) == found[key].tobytes()
-        except sts.InvalidIndexError:
-            refused += 1
-    assert refused > 30
-
-
-def uploaded(path: Path, url: str = "") -> str:
-    """A copy of the folder in fsspec's memory."""
-    url = url or f"memory://{path.parent.name}/{path.name}"
-    fsspec.filesystem("memory").put(f"{path}/", url.removeprefix("memory:/") + "/", recursive=True)
-    return url
-
-
-class Requests(list[tuple[str, int]]):
-    """File and number of bytes of each read of fsspec's memory."""
-
-    def of(self, action: Callable[[], Any]) -> tuple[Any, list[tuple[str, int]]]:
-        self.clear()
-        return action(), list(self)
-
-
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    asked = Requests()
-    cat_file, open_file = MemoryFileSystem.cat_file, MemoryFileSystem.open
-
-    def cat(self: MemoryFileSystem, path: str, *args: Any, **kwargs: Any) -> Any:
-        with monkeypatch.context() as inner:
-            inner.setattr(MemoryFileSystem, "open", open_file)
-            found = cat_file(self, path, *args, **kwargs)
-        asked.append((path.rpartition("/")[2], len(found)))
-        return found
-
-    def write_only(self: MemoryFileSystem, path: str, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
-        assert mode == "wb", f"{path} is opened"
-        return open_file(self, path, mode, *args, **kwargs)
-
-    monkeypatch.setattr(MemoryFileSystem, "cat_file", cat)
-    monkeypatch.setattr(MemoryFileSystem, "open", write_only)
-    return asked
-
-
-def test_a_remote_look_up_is_few_small_requests(spark: SparkSession, path: Path, requests: Requests) -> None:
-    count, step = 200_000, 7919
-    keys = [f"key-{number * step % count:08d}" for number in range(count)]
-    df = spark.range(count, numPartitions=2).selectExpr(
-        f"printf('key-%08d', id * {step} % {count}) AS k", "array(id) AS x"
-    )
-    write(df, path, name_col="k", generate_index="true")
-    url = uploaded(path)
-    store, opened = requests.of(lambda: open_store(url))
-    assert [name for name, _ in opened] == [MANIFEST]
-    array, cold = requests.of(lambda: store["key-00123456"])
-    assert array.tolist() == [keys.index("key-00123456")]
-    assert [name for name, _ in cold][:-1] in ([INDEX], [INDEX, INDEX])
-    assert sum(size for _, size in cold) < 250_000
-    assert cold[-1][1] == 8
-    # What was read of the index is kept, and what lies together is read together.
-    _, warm = requests.of(lambda: store["key-00123457"])
-    assert [size for _, size in warm] == [8]
-    arrays, batch = requests.of(lambda: store.get_many(keys[5100:5000:-1]))
-    assert [array.tolist() for array in arrays] == [[number] for number in range(5100, 5000, -1)]
-    assert len([name for name, _ in batch if name != INDEX]) == 1
-    with pytest.raises(KeyError, match="'key-0012345' is not in memory://"):
-        store["key-0012345"]
-    assert len(store) == count
-
-
-def test_a_remote_store_has_what_a_local_one_has(written: Dataset, requests: Requests) -> None:
-    url = uploaded(written.path)
-    assert_is(open_store(url), written)
-    sent = pickle.loads(pickle.dumps(open_store(url)))
-    assert sent["a__x"].tolist() == [1.0, 2.5]
-    fsspec.filesystem("memory").rm(f"{url.removeprefix('memory:/')}/{INDEX}")
-    assert_is(open_store(url), written)
-
-
-def test_shards_that_shrink_or_vanish_while_they_are_read(written: Dataset) -> None:
-    memory, url = fsspec.filesystem("memory"), uploaded(written.path)
-    store = open_store(url)
-    key = list(load(written.shards[2]))[-1]
-    place = f"{url.removeprefix('memory:/')}/{written.shards[2].name}"
-    memory.pipe(place, memory.cat(place)[:-1])
-    with pytest.raises(
-        sts.DamagedShardError, match=f"{written.shards[2].name} ends within the tensor `.*`: it was cut"
-    ):
-        store.get_many(EVERY)
-    memory.rm(place)
-    with pytest.raises(FileNotFoundError, match=written.shards[2].name):
-        store[key]
-
-
-class Asynchronous(AsyncFileSystemWrapper):  # type: ignore[misc]
-    """fsspec's memory, as the file systems of object stores are: with a thread of its own."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(MemoryFileSystem(), asynchronous=False, **options)
-
-    protocol = "asynchronous"
-
-    @classmethod
-    def _strip_protocol(cls, path: str) -> str:
-        return str(MemoryFileSystem._strip_protocol(path.replace("asynchronous://", "memory://")))
-
-
-def test_asynchronous_file_systems_and_forks(written: Dataset) -> None:
-    fsspec.register_implementation("asynchronous", Asynchronous, clobber=True)
-    url = uploaded(written.path)
-    store = open_store(url.replace("memory", "asynchronous"))
-    assert_is(store, written)
-    if (child := os.fork()) == 0:
-        os._exit(0 if store["a__x"].tolist() == [1.0, 2.5] else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    fsspec.filesystem("memory").rm(f"{url.removeprefix('memory:/')}/{written.shards[0].name}")
-    with pytest.raises(FileNotFoundError, match=written.shards[0].name):
-        store.get_many(EVERY)
 
 
 def test_arrays_of_one_shape_are_stacked(tmp_path: Path) -> None:
