@@ -9,7 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -132,6 +132,7 @@ def test_keys_of_which_parquet_tells_nothing(spark: SparkSession, path: Path) ->
     for number in (0, 350, 699):
         assert open_store(path)[keys[number]].tolist() == [number]
     assert [array.tolist() for array in store.get_many(keys)] == [[number] for number in range(700)]
+    assert open_store(path).stack(reversed(keys)).tolist() == [[number] for number in reversed(range(700))]
     assert not any(key[:-1] in store or key + "0" in store for key in keys)
     assert list(store) == sorted(keys)
     assert "" not in store
@@ -149,6 +150,11 @@ def test_row_groups_of_any_size(copied: Dataset, rows: int, statistics: bool) ->
         assert key + "x" not in store
         assert key[:-1] not in store
     assert_is(open_store(copied.path), copied)
+    floats = [key for key in reversed(EVERY) if key.endswith("x")] * 2
+    assert open_store(copied.path).stack(floats).tolist() == [store[key].tolist() for key in floats]
+    for absent in ("", "a__y", "\U0010ffff", cast(str, 5)):
+        with pytest.raises(KeyError, match="is not in"):
+            open_store(copied.path).stack([*floats, absent])
 
 
 def test_folders_checkpoints_and_files(tmp_path: Path) -> None:
