@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -87,12 +88,34 @@ def test_samples_by_number(numbered: Folder) -> None:
     assert collate([parts[0], parts[2]])["n"].tolist() == [7, 0]
 
 
-def test_a_worker_makes_batches_where_the_main_process_has_them(numbered: Folder) -> None:
+@pytest.fixture(params=["file_descriptor", "file_system"])
+def sharing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """PyTorch's ways to share memory."""
+    before = torch.multiprocessing.get_sharing_strategy()
+    torch.multiprocessing.set_sharing_strategy(request.param)
+    yield
+    torch.multiprocessing.set_sharing_strategy(before)
+
+
+@pytest.mark.usefixtures("sharing")
+@pytest.mark.parametrize("width", [1, 1021, LARGE + 3])
+def test_a_worker_makes_batches_where_the_main_process_has_them(tmp_path: Path, width: int) -> None:
     """In shared memory, which is not copied again."""
-    batches = BatchDataset(open_dataset(numbered([64, 64])), 32, shuffle=True)
-    for batch in DataLoader(batches, batch_size=None, num_workers=1):
-        assert all(tensor.is_shared() for tensor in batch.values())
-    assert not any(tensor.is_shared() for batch in batches for tensor in batch.values())
+    shards = [random(torch.uint8, rows, width) for rows in (40, 27)]
+    for number, shard in enumerate(shards):
+        columns = {"x": shard, "n": torch.arange(len(shard)) + 40 * number, "none": torch.empty(len(shard), 0)}
+        save_file(columns, tmp_path / f"{number}.safetensors")
+    rows = torch.cat(shards)
+    for shuffle in (False, True):
+        batches = BatchDataset(open_dataset(tmp_path), 32, shuffle=shuffle)
+        found = list(DataLoader(batches, batch_size=None, num_workers=1))
+        assert all(batch["x"].is_shared() and batch["n"].is_shared() for batch in found)
+        numbers = torch.cat([batch["n"] for batch in found])
+        assert sorted(numbers.tolist()) == list(range(67))
+        assert (numbers.tolist() != list(range(67))) == shuffle
+        assert torch.equal(torch.cat([batch["x"] for batch in found]), rows[numbers])
+        assert [batch["none"].shape for batch in found] == [(32, 0), (32, 0), (3, 0)]
+        assert not any(tensor.is_shared() for tensor in next(iter(batches)).values())
 
 
 def test_shards_that_do_not_agree(tmp_path: Path) -> None:
@@ -161,6 +184,7 @@ assert [int(sample["n"]) for sample in samples.__getitems__(range(2000))] == lis
 
 MEMORY = """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from safetensors_spark.dataset import _shards, open_dataset
 from safetensors_spark.torch import BatchDataset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -45,15 +45,21 @@ class Rows:
 
     def copy(self, begin: int, end: int, target: Array) -> None:
         """Those from `begin` to before `end` into the rows of `target`."""
-        numbers = self._numbers[begin:end]
         # NumPy goes by the first and the last byte to see whether it copies to where it copies from.
         if self._in_step and not self._begin <= _address(target) < self._end:
-            np.take(self._rows, numbers, axis=0, out=target, mode="clip")
+            np.take(self._rows, self._numbers[begin:end], axis=0, out=target, mode="clip")
             return
-        # Else it gathers into memory of its own, which is to stay in the processor's cache.
-        at_once = _CACHED // target.shape[1] + 1
-        for some in range(0, len(numbers), at_once):
-            target[some : some + at_once] = self._rows[numbers[some : some + at_once]]
+        # Else it gathers into memory of its own.
+        at = 0
+        for piece in self.pieces(begin, end):
+            target[at : at + len(piece)] = piece
+            at += len(piece)
+
+    def pieces(self, begin: int, end: int) -> Iterator[Array]:
+        """Copies of them, of a number that stays in the processor's cache until it is copied again."""
+        at_once = _CACHED // self._rows.shape[1] + 1
+        for some in range(begin, end, at_once):
+            yield self._rows[self._numbers[some : min(some + at_once, end)]]
 
 
 def _address(array: Array) -> int:

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import get_worker_info
 
 from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import Array, Part
+from safetensors_spark.torch._memory import empty
 
 Batch = dict[str, Tensor]
 
@@ -133,19 +133,21 @@ class Chosen:
         runs = int(self._runs[end - 1] - self._runs[begin]) + 1
         batch, copies = {}, []
         for name, (column, *_) in self._columns.items():
-            batch[name], target = _empty(end - begin, column)
-            if runs == 1 or target.size >= runs * LARGE:
-                copies.append(partial(self._copy_runs, name, begin, end, target))
-            elif target.size:
-                copies.append(partial(self._rows_of(name).copy, begin, end, target))
+            count, width = end - begin, column.rows.shape[1]
+            target = empty(count, width)
+            batch[name] = target.tensor(column.dtype, (count, *column.shape))
+            if runs == 1 or count * width >= runs * LARGE:
+                copies.append(partial(target.fill, self._runs_of(name, begin, end)))
+            elif width:
+                copies.append(partial(target.gather, self._rows_of(name), begin, end))
         return partial(_filled, batch, copies)
 
-    def _copy_runs(self, name: str, begin: int, end: int, target: Array) -> None:
+    def _runs_of(self, name: str, begin: int, end: int) -> list[Array]:
         """Rows that follow each other are copied at once."""
         starts = np.append(begin, begin + 1 + np.flatnonzero(np.diff(self._runs[begin:end])))
         counts = np.diff(starts, append=end)
         runs = zip(self._which[starts].tolist(), self._rows[starts].tolist(), counts.tolist(), strict=True)
-        np.concatenate([self._columns[name][shard].rows[row : row + count] for shard, row, count in runs], out=target)
+        return [self._columns[name][shard].rows[row : row + count] for shard, row, count in runs]
 
     def _rows_of(self, name: str) -> Rows:
         """The column's bytes of all samples, which are few for each."""
@@ -161,19 +163,3 @@ def _filled(batch: Batch, copies: Sequence[Callable[[], None]]) -> Batch:
     for copy in copies:
         copy()
     return batch
-
-
-def _empty(count: int, column: Column) -> tuple[Tensor, Array]:
-    """A tensor, and its bytes in rows: in a worker process of a DataLoader in shared memory, where they would be copied
-    to otherwise.
-    """
-    shape, width = (count, *column.shape), column.rows.shape[1]
-    if width == 0:
-        return torch.empty(shape, dtype=column.dtype), np.empty((count, 0), np.uint8)
-    if get_worker_info() is None:
-        # NumPy asks for huge pages, without which new memory takes as long to get as to fill.
-        rows = np.empty((count, width), np.uint8)
-        return torch.frombuffer(rows, dtype=column.dtype).view(shape), rows
-    storage = torch.UntypedStorage._new_shared(count * width)
-    rows = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (count, width)).numpy()
-    return torch.empty(0, dtype=column.dtype).set_(storage, 0, shape), rows

@@ -1,0 +1,79 @@
+"""Memory that a batch's tensors are made in: the consumer's own, or what worker processes share with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.multiprocessing import get_sharing_strategy
+from torch.utils.data import get_worker_info
+
+from safetensors_spark.dataset._gather import Rows
+from safetensors_spark.dataset._shards import Array
+
+
+class Own:
+    """Rows of bytes of this process."""
+
+    def __init__(self, rows: Array) -> None:
+        self._rows = rows
+
+    def tensor(self, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+        """They, as a tensor."""
+        if self._rows.size == 0:
+            return torch.empty(shape, dtype=dtype)
+        return torch.frombuffer(self._rows, dtype=dtype).view(shape)
+
+    def fill(self, pieces: Sequence[Array]) -> None:
+        """With these rows, one after the other."""
+        np.concatenate(pieces, out=self._rows)
+
+    def gather(self, rows: Rows, begin: int, end: int) -> None:
+        """With those from `begin` to before `end`."""
+        rows.copy(begin, end, self._rows)
+
+
+class Shared:
+    """Rows of bytes in shared memory, which a DataLoader sends without copying them.
+
+    They are written to its file, where there is one: for what is written to mapped memory the kernel first clears each
+    page and maps it in this process, which takes longer than to copy the bytes.
+    """
+
+    def __init__(self, count: int, width: int) -> None:
+        self._storage = torch.UntypedStorage._new_shared(count * width)
+
+    def tensor(self, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+        return torch.empty(0, dtype=dtype).set_(self._storage, 0, shape)
+
+    def fill(self, pieces: Iterable[Array]) -> None:
+        put = self._write if get_sharing_strategy() == "file_descriptor" else self._copy
+        at = 0
+        for piece in pieces:
+            put(piece.reshape(-1), at)
+            at += piece.size
+
+    def gather(self, rows: Rows, begin: int, end: int) -> None:
+        self.fill(rows.pieces(begin, end))
+
+    def _write(self, content: Array, at: int) -> None:
+        # The storage's own, which DataLoader sends: it is not to be closed.
+        file, _ = self._storage._share_fd_cpu_()
+        left = content.data
+        while left:
+            written = os.pwrite(file, left, at)
+            left, at = left[written:], at + written
+
+    def _copy(self, content: Array, at: int) -> None:
+        self.tensor(torch.uint8, (self._storage.nbytes(),)).numpy()[at : at + content.size] = content
+
+
+def empty(count: int, width: int) -> Own | Shared:
+    """Memory of so many rows of so many bytes: in a worker process of a DataLoader it is shared."""
+    if count * width and get_worker_info() is not None:
+        return Shared(count, width)
+    # NumPy asks for huge pages, without which new memory takes as long to get as to fill.
+    return Own(np.empty((count, width), np.uint8))
