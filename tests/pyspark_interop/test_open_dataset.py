@@ -38,12 +38,6 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Da
     return write(df, tmp_path_factory.mktemp("written") / "dataset", batch_size=4, dtype=dtypes)
 
 
-@pytest.fixture
-def copied(written: Dataset, tmp_path: Path) -> Dataset:
-    """The same, which a test may damage."""
-    return Dataset(Path(shutil.copytree(written.path, tmp_path / "dataset")))
-
-
 def test_samples_slices_and_batches(written: Dataset) -> None:
     ds = open_dataset(written.path)
     assert (len(ds), [column.name for column in ds.columns], len(ds.shards)) == (ROWS, ["v", "n", "h"], 3)

@@ -22,19 +22,8 @@ from official import BITS, NUMPY_TYPES, load
 from safetensors_spark import InvalidTensorError
 from safetensors_spark.dataset import open_store
 from spark_io import Dataset, frame, write
-from stores import EVERY, assert_is, write_store
+from stores import EVERY, assert_is
 from test_index import INDEX, keyed
-
-
-@pytest.fixture(scope="module")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return write_store(spark, tmp_path_factory.mktemp("written") / "store")
-
-
-@pytest.fixture
-def copied(written: Dataset, tmp_path: Path) -> Dataset:
-    """The same, which a test may damage."""
-    return Dataset(Path(shutil.copytree(written.path, tmp_path / "store")))
 
 
 def test_every_key_of_several_columns(written: Dataset) -> None:

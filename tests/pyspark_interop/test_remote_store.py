@@ -16,13 +16,8 @@ import safetensors_spark as sts
 from official import load
 from safetensors_spark.dataset import open_store
 from spark_io import MANIFEST, Dataset, write
-from stores import EVERY, assert_is, uploaded, write_store
+from stores import EVERY, assert_is, uploaded
 from test_index import INDEX
-
-
-@pytest.fixture(scope="module")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return write_store(spark, tmp_path_factory.mktemp("written") / "store")
 
 
 class Requests(list[tuple[str, int]]):

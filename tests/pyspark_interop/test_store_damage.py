@@ -16,19 +16,8 @@ import safetensors_spark as sts
 from official import load
 from safetensors_spark.dataset import open_store
 from spark_io import Dataset, write
-from stores import uploaded, write_store
+from stores import uploaded
 from test_index import INDEX, keyed
-
-
-@pytest.fixture(scope="module")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return write_store(spark, tmp_path_factory.mktemp("written") / "store")
-
-
-@pytest.fixture
-def copied(written: Dataset, tmp_path: Path) -> Dataset:
-    """The same, which a test may damage."""
-    return Dataset(Path(shutil.copytree(written.path, tmp_path / "store")))
 
 
 @pytest.mark.parametrize("indexed", [True, False])
