@@ -111,13 +111,13 @@ class Block:
 
 
 def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> Places | None:
-    """Where these keys' tensors lie, each in one of the blocks; None where that has it not."""
+    """Where the tensors of these keys, one or more, lie, each in one of the blocks; None where that has it not."""
     gets = [block._codes.get for block in blocks]
     codes = [gets[number](key) for number, key in zip(which.tolist(), keys, strict=True)]
     if None in codes:
         return None
     # What a file of exabytes would have does not fit into 64 bits.
-    coded = np.array(codes, object if max(codes, default=0) >> 63 else np.int64)
+    coded = np.array(codes, object if max(codes) >> 63 else np.int64)
     counts = np.array([len(block._kinds) for block in blocks])
     starts = coded // counts[which]
     most = int(counts.max())

@@ -48,14 +48,11 @@ class IndexTable:
         return found
 
     def find_many(self, keys: Sequence[str]) -> Places | None:
-        """None where one of them is not found at once; it need not be absent.
+        """Of one key or more; None where one of them is not found at once, though it need not be absent.
 
         What is needed of the index is read in as few requests as may be.
         """
-        try:
-            near = np.array([bisect_right(self._bounds, key) for key in keys]) - 1
-        except TypeError:
-            return None
+        near = np.array([bisect_right(self._bounds, key) for key in keys]) - 1
         numbers, which = np.unique(near, return_inverse=True)
         needed = [number for number in numbers.tolist() if number >= 0]
         blocks = {number: block for number in needed if (block := self._kept.get(number)) is not None}
@@ -105,10 +102,7 @@ class HeaderTable:
         return self._block.find(key) if isinstance(key, str) else None
 
     def find_many(self, keys: Sequence[str]) -> Places | None:
-        try:
-            return find_in([self._block], np.zeros(len(keys), np.int64), keys)
-        except TypeError:
-            return None
+        return find_in([self._block], np.zeros(len(keys), np.int64), keys)
 
 
 def _tensors(contents: Contents, number: int, file: File) -> list[tuple[str, Place]]:
