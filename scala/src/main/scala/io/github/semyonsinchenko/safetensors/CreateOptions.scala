@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.connector.catalog.TableCatalog._
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 
 /** The options in what CREATE TABLE says of a table by path, and the refusal of what such a table cannot keep. */
 private[safetensors] object CreateOptions {

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException
 import org.apache.spark.sql.connector.catalog.{Identifier, NamespaceChange, SupportsNamespaces}
 
-import io.github.semyonsinchenko.safetensors.dataset.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.read.Layout
 
 /** The namespaces of a catalog of paths: the layouts, and there are no others. */

@@ -12,9 +12,10 @@ import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset._
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, Manifest}
 import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions}
-import io.github.semyonsinchenko.safetensors.write.WriteOptions
+import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /**
  * What lies at a path, as the catalog's table.

@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataException, InvalidRequestException, NoDataException}
+import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidRequestException, NoDataException}
 import io.github.semyonsinchenko.safetensors.functions.CatalogFunctions
 import io.github.semyonsinchenko.safetensors.read.ReadOptions
-import io.github.semyonsinchenko.safetensors.write.Existing
+import io.github.semyonsinchenko.safetensors.write.commit.Existing
 
 /**
  * Tables by path, and the tensor functions: ``SELECT safetensors.st_to_array(x) FROM safetensors.`/data/points` ``, in a session

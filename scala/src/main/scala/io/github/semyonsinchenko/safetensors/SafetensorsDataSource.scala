@@ -11,7 +11,8 @@ import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Listing, Location}
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location}
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
 
 /** What `format("safetensors")` names. */

@@ -13,14 +13,17 @@ import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Listing, Location, OptionSpec}
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location}
 import io.github.semyonsinchenko.safetensors.read.{
   ColumnNames,
   ReadOptions,
   ReadSource,
   SafetensorsScanBuilder
 }
-import io.github.semyonsinchenko.safetensors.write.{Existing, SafetensorsWriteBuilder, WriteOptions}
+import io.github.semyonsinchenko.safetensors.write.SafetensorsWriteBuilder
+import io.github.semyonsinchenko.safetensors.write.commit.Existing
+import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /** A dataset, a checkpoint or a single file, as a table that can be read and written. */
 class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStringMap)
@@ -43,7 +46,7 @@ class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStr
     TableCapability.BATCH_WRITE,
     TableCapability.TRUNCATE)
 
-  override def metadataColumns(): Array[MetadataColumn] = Array(read.MetadataColumn)
+  override def metadataColumns(): Array[MetadataColumn] = Array(read.columns.MetadataColumn)
 
   // A tensor of that name hides it.
   override def canRenameConflictingMetadataColumns(): Boolean = false

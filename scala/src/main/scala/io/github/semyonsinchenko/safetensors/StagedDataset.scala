@@ -9,8 +9,9 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidRequestException, Location}
-import io.github.semyonsinchenko.safetensors.write.Existing
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.Location
+import io.github.semyonsinchenko.safetensors.write.commit.Existing
 
 /**
  * A dataset that `AS SELECT` creates or replaces. The write's own commit is what makes it visible, all at once, so that

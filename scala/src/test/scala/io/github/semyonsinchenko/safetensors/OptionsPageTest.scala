@@ -4,9 +4,9 @@ import java.nio.file.{Files, Path, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.github.semyonsinchenko.safetensors.dataset.OptionSpec
+import io.github.semyonsinchenko.safetensors.common.OptionSpec
 import io.github.semyonsinchenko.safetensors.read.ReadOptions
-import io.github.semyonsinchenko.safetensors.write.WriteOptions
+import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 class OptionsPageTest extends AnyFunSuite {
 

@@ -7,7 +7,10 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.index.Keys
+import io.github.semyonsinchenko.safetensors.storage.AtomicFile
 
 /**
  * `model.safetensors.index.json`: which tensor of a checkpoint is in which of its files, as Hugging Face's libraries write it.

@@ -2,6 +2,8 @@ package io.github.semyonsinchenko.safetensors.dataset
 
 import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 
+import io.github.semyonsinchenko.safetensors.storage.StoredFile
+
 /**
  * A safetensors file to read.
  *
@@ -17,7 +19,7 @@ final case class DataFile(
     modified: Long = 0,
     shard: Option[ShardFacts] = None,
     partition: Vector[Any] = Vector.empty,
-    status: Option[FileStatus] = None) {
+    status: Option[FileStatus] = None) extends StoredFile {
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 

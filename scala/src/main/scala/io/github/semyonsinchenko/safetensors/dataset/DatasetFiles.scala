@@ -7,6 +7,9 @@ import scala.annotation.tailrec
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
 
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
+import io.github.semyonsinchenko.safetensors.index.TensorIndex
+
 /**
  * A directory, as it is read.
  *

@@ -3,7 +3,9 @@ package io.github.semyonsinchenko.safetensors.dataset
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileStatus
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
+import io.github.semyonsinchenko.safetensors.index.{IndexEntry, Keys, TensorIndex}
 
 /** The look-up in a dataset's `_tensor_index.parquet`. */
 private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) extends DirectoryIndex {

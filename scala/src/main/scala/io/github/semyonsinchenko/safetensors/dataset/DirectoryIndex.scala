@@ -3,21 +3,7 @@ package io.github.semyonsinchenko.safetensors.dataset
 import org.apache.hadoop.conf.Configuration
 
 import io.github.semyonsinchenko.safetensors.format.TensorInfo
-
-/** The names of the tensors that a query is about. */
-sealed trait Keys extends Product with Serializable {
-  def contain(name: String): Boolean
-}
-
-object Keys {
-  final case class In(names: Set[String]) extends Keys {
-    override def contain(name: String): Boolean = names(name)
-  }
-
-  final case class Prefix(prefix: String) extends Keys {
-    override def contain(name: String): Boolean = name.startsWith(prefix)
-  }
-}
+import io.github.semyonsinchenko.safetensors.index.Keys
 
 /** Tells in which files of a directory tensors are. */
 trait DirectoryIndex {

@@ -7,6 +7,8 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, GlobFilter, Path}
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException, Parallel}
+
 /**
  * What to list below the paths of a read.
  *

@@ -5,6 +5,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+
 /** Where a table lies, by the options that Spark hands over: `path`, or `paths` as a JSON array, or both. */
 object Location {
   private val mapper = new ObjectMapper

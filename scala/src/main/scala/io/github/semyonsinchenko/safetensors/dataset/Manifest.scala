@@ -8,6 +8,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import io.github.semyonsinchenko.safetensors.common.DataException
+import io.github.semyonsinchenko.safetensors.storage.AtomicFile
+
 /**
  * One shard of a dataset.
  *

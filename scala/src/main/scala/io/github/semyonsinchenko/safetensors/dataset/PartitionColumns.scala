@@ -9,6 +9,9 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
+
 /** The columns that directories named `key=value` make, with types as Spark's own sources find them. */
 private[dataset] final case class PartitionColumns(schema: StructType) {
 

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** `arr_to_st(array, shape, dtype, rounding)`: numbers to a Tensor Struct. */
 case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, rounding: Expression)

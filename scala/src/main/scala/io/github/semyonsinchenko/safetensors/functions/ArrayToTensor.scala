@@ -9,8 +9,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding, UnencodableValueException}
-import io.github.semyonsinchenko.safetensors.dataset.{NumberType, TensorStruct}
 import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 
 /** What `arr_to_st` does with a row, interpreted and generated alike. */
 final class ArrayToTensor(array: ArrayType) extends Serializable {

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.codec.Rounding
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /**
  * The tensor functions as a catalog has them, for sessions that extensions do not reach. They do with a row what the

@@ -5,8 +5,8 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.Platform
 
 import io.github.semyonsinchenko.safetensors.codec.Decoder
-import io.github.semyonsinchenko.safetensors.dataset.NumberType
 import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.types.NumberType
 
 /** What a tensor's elements are decoded to, and the function that does so. */
 sealed abstract class Elements(val function: String, number: NumberType)

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.functions
 
-import io.github.semyonsinchenko.safetensors.dataset.DataException
+import io.github.semyonsinchenko.safetensors.common.DataException
 
 /** A row that a tensor function cannot take: what is wrong, and what to do. */
 final class InvalidTensorException(function: String, message: String)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, UnaryExpression}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
 import org.apache.spark.sql.types.{ArrayType, DataType, NullType}
 
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** `st_to_array(tensor)` and its kin: a Tensor Struct to the flat, row-major array of its elements. */
 case class StToArray(child: Expression, elements: Elements) extends UnaryExpression {

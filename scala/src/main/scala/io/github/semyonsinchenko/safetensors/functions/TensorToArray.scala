@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.ArrayType
 
 import io.github.semyonsinchenko.safetensors.codec.{Decoder, UnencodableValueException}
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
 import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** What `st_to_array` and its kin do with a row, interpreted and generated alike. */
 final class TensorToArray(elements: Elements) extends Serializable {

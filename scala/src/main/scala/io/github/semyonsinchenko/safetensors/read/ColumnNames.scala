@@ -5,7 +5,7 @@ import java.util
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.dataset.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 
 /** Columns that Spark can tell apart: it takes names that differ only in case for one, and mixes up their fields. */
 private[safetensors] object ColumnNames {

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.PartitionReader
 
+import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, OpenFile, RowBatches, TaskState}
+
 /** The rows of a partition's files, one file open at a time. */
 private[read] final class FilesReader(
     parts: Seq[FilePart],

@@ -2,7 +2,12 @@ package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, InvalidRequestException, TensorStruct}
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import io.github.semyonsinchenko.safetensors.read.columns.{LongSchema, RowColumn}
+import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Operand}
+import io.github.semyonsinchenko.safetensors.read.rows.{FileRows, LongRows, SampleRows, WideRows}
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** What a row is. */
 private[safetensors] sealed abstract class Layout(val name: String) extends Product with Serializable {
@@ -70,23 +75,23 @@ private[safetensors] object Layout {
 
   /** A tensor, with its name. */
   case object Long extends Layout("long") {
-    override def schema: Option[StructType]                        = Some(LongRows.schema)
+    override def schema: Option[StructType]                        = Some(LongSchema.schema)
     override private[read] def packsFiles: Boolean                 = true
     override private[read] def count(file: DataFile): Option[Long] = None
 
     override private[read] def check(column: StructField): Unit = {
-      val isKey    = column.name == LongRows.schema(0).name && column.dataType == StringType
-      val isTensor = column.name == LongRows.schema(1).name && TensorStruct.matches(column.dataType)
+      val isKey    = column.name == LongSchema.Key.name && column.dataType == StringType
+      val isTensor = column.name == LongSchema.Tensor.name && TensorStruct.matches(column.dataType)
       if (!isKey && !isTensor) throw new InvalidRequestException(
         s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but the layout `long` has the columns " +
-          s"${LongRows.schema.simpleString}, and those of directories named `key=value`. Give no schema.")
+          s"${LongSchema.schema.simpleString}, and those of directories named `key=value`. Give no schema.")
     }
 
     override private[read] def column(column: StructField): RowColumn.OfLayout =
       if (column.dataType == StringType) RowColumn.Key else RowColumn.tensor(column)
 
     override private[read] def operand(column: StructField, field: Option[String]): Option[Operand] =
-      if (column.dataType == StringType && column.name == LongRows.schema(0).name) Some(Operand.Key)
+      if (column.dataType == StringType && column.name == LongSchema.Key.name) Some(Operand.Key)
       else Operand.ofTensor(column, field, 0)
 
     override private[read] def rows(

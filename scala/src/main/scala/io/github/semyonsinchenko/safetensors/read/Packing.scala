@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.read
 import scala.collection.mutable
 
 import io.github.semyonsinchenko.safetensors.dataset.Located
+import io.github.semyonsinchenko.safetensors.read.rows.FilePart
 
 /** Shares files out to partitions, as Spark's own sources do. */
 private[read] object Packing {

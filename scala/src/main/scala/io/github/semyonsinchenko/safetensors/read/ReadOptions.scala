@@ -4,7 +4,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{GlobFilter, Path}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.dataset.{ListingRules, OptionSpec}
+import io.github.semyonsinchenko.safetensors.common.OptionSpec
+import io.github.semyonsinchenko.safetensors.dataset.ListingRules
 import io.github.semyonsinchenko.safetensors.format.RepeatedNames
 
 /** The options of a read, checked. */

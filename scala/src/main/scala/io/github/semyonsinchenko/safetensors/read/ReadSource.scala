@@ -4,6 +4,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.types.StructType
 
 import io.github.semyonsinchenko.safetensors.dataset.Listing
+import io.github.semyonsinchenko.safetensors.read.columns.{FileField, MetadataColumn, RowColumn}
+import io.github.semyonsinchenko.safetensors.read.conditions.Operand
 
 /**
  * A table to read, before a query has said what of it.
@@ -25,6 +27,18 @@ private[safetensors] final case class ReadSource(
   /** The place of a partition column among them; none for another column. */
   private[read] def partition(column: String): Option[Int] =
     Some(listing.partitions.fieldNames.indexOf(column)).filter(_ >= 0)
+
+  /** The columns of a pruned schema: Spark may have removed columns and struct fields, or changed their order. */
+  private[read] def columns(required: StructType): Vector[RowColumn] =
+    required.fields.toVector.map { column =>
+      partition(column.name) match {
+        case Some(ordinal) => RowColumn.Partition(ordinal)
+        // A tensor of that name hides it.
+        case None if column.name == MetadataColumn.Name && !schema.fieldNames.contains(column.name) =>
+          RowColumn.Metadata(FileField.of(column.dataType))
+        case None => layout.column(column)
+      }
+    }
 
   /** @throws InvalidRequestException for a schema that the layout cannot give */
   private[read] def check(): Unit = ownColumns.foreach(layout.check)

@@ -13,7 +13,9 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset.{LocalFile, TaskMetric}
+import io.github.semyonsinchenko.safetensors.common.TaskMetric
+import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMetric, ReadMetrics}
+import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
 /** A planned read. */
 private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {

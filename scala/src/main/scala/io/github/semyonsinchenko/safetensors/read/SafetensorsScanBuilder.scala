@@ -5,6 +5,8 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.types.StructType
 
+import io.github.semyonsinchenko.safetensors.read.conditions.Predicates
+
 /** Collects what the query needs of the files: columns, fields of them, conditions, a count or a limit. */
 private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
     extends ScanBuilder

@@ -3,8 +3,12 @@ package io.github.semyonsinchenko.safetensors.read
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located, Parallel}
+import io.github.semyonsinchenko.safetensors.common.Parallel
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located}
 import io.github.semyonsinchenko.safetensors.format.{RepeatedNames, TensorInfo}
+import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
+import io.github.semyonsinchenko.safetensors.read.conditions.{Condition, Conditions, Facts}
+import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
 
 /**
  * What a task does with each of its files. Goes to the executors.
@@ -29,7 +33,7 @@ private[read] final case class ScanPlan(
 
   private val (ofFiles, ofTensors) = Conditions(pushed.map(_._2)).split
 
-  private lazy val columns = RowColumn.of(required, source)
+  private lazy val columns = source.columns(required)
 
   /** What each task does with its files. */
   def task: TaskPlan =

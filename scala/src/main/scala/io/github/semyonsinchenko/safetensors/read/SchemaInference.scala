@@ -9,8 +9,11 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset._
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Listing, Manifest}
 import io.github.semyonsinchenko.safetensors.format.RepeatedNames
+import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** The schema of a table that the user gave none for. */
 private[safetensors] object SchemaInference {

@@ -13,7 +13,18 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.dataset.{Manifest, StorageException}
+import io.github.semyonsinchenko.safetensors.dataset.Manifest
+import io.github.semyonsinchenko.safetensors.index.IndexRuns
+import io.github.semyonsinchenko.safetensors.storage.StorageException
+import io.github.semyonsinchenko.safetensors.write.commit.{
+  Cleanup,
+  CommitJob,
+  DatasetCommit,
+  IndexCommit,
+  ShardsWritten,
+  Target
+}
+import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)

@@ -7,6 +7,9 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.dataset.Location
+import io.github.semyonsinchenko.safetensors.write.commit.{Existing, Target}
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
+import io.github.semyonsinchenko.safetensors.write.shards.WriteMetrics
 
 /**
  * Checks a write in full, before any task and for EXPLAIN too.

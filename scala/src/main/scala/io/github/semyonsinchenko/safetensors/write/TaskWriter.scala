@@ -6,6 +6,19 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
+import io.github.semyonsinchenko.safetensors.index.IndexRuns
+import io.github.semyonsinchenko.safetensors.write.commit.{CommitTask, ShardsWritten}
+import io.github.semyonsinchenko.safetensors.write.memory.{Pages, Payload, SpillFile}
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WritePlan}
+import io.github.semyonsinchenko.safetensors.write.shards.{
+  BatchShardWriter,
+  KeyValueShardWriter,
+  ShardFile,
+  ShardNames,
+  Shards,
+  WriteCounters
+}
+
 /**
  * One task attempt: its rows go to shards in a place of its own, which become the job's when it commits.
  *
@@ -19,7 +32,7 @@ private[write] final class TaskWriter(
     extends DataWriter[InternalRow] {
   task.setUp()
 
-  private val metrics = new TaskMetrics
+  private val metrics = new WriteCounters
   private val pages   = Pages.forTask(plan.columns.size, cores)
   private val shards  = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
   private val writer = plan.mode match {

@@ -8,6 +8,7 @@ import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 
 class DatasetFilesTest extends AnyFunSuite {
   private val conf = new Configuration

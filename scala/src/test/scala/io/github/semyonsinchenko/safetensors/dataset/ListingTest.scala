@@ -13,6 +13,7 @@ import org.apache.logging.log4j.core.config.{Configurator, Property}
 import org.apache.spark.sql.types.StructType
 import org.scalatest.funsuite.AnyFunSuite
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.{CountingFileSystem, Requests, TempDir}
 
 class ListingTest extends AnyFunSuite {

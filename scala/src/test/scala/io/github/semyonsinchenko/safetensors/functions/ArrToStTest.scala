@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.functions
 
 import org.apache.spark.sql.Row
 
-import io.github.semyonsinchenko.safetensors.dataset.TensorStruct
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 class ArrToStTest extends FunctionsTest {
 

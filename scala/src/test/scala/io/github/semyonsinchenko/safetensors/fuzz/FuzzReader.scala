@@ -12,8 +12,9 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Sources}
+import io.github.semyonsinchenko.safetensors.dataset.DataFile
 import io.github.semyonsinchenko.safetensors.format._
+import io.github.semyonsinchenko.safetensors.storage.Sources
 
 /**
  * The reader's side of the fuzz in `tests/pyspark_interop/fuzz.py`: takes a path in each line, as JSON, and answers what the

@@ -6,8 +6,8 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import io.github.semyonsinchenko.safetensors.{CountingFileSystem, Requests, TempDir}
 import io.github.semyonsinchenko.safetensors.format.Bytes
+import io.github.semyonsinchenko.safetensors.{CountingFileSystem, Requests, TempDir}
 
 /** Which bytes of which files a query asks for. */
 class RequestsTest extends AnyFunSuite with BeforeAndAfterAll {

@@ -11,12 +11,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{
-  InvalidRequestException,
-  Manifest,
-  ShardRecord,
-  StorageException
-}
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.{Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.storage.StorageException
+import io.github.semyonsinchenko.safetensors.write.commit.{Existing, ShardsWritten, Target}
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
 
 class DatasetWriteTest extends AnyFunSuite {
   private val conf = new Configuration

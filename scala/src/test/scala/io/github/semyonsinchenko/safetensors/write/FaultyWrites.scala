@@ -16,7 +16,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest, TensorIndex}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest}
+import io.github.semyonsinchenko.safetensors.index.TensorIndex
 
 /** Small datasets written through a [[FaultyFileSystem]], and what a reader sees of them by the plain one. */
 abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAfterAll with Eventually {

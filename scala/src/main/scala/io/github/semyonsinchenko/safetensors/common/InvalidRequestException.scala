@@ -1,0 +1,10 @@
+package io.github.semyonsinchenko.safetensors.common
+
+import org.apache.spark.sql.AnalysisException
+
+/** What a user asked for and cannot have, found on the driver before any task runs. */
+class InvalidRequestException(message: String, cause: Option[Throwable] = None)
+    extends AnalysisException(message, None, None, cause, None, Map.empty[String, String], Array.empty)
+
+/** A path at which there is nothing to read. */
+final class NoDataException(message: String) extends InvalidRequestException(message)

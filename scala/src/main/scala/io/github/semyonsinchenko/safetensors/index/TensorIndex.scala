@@ -1,0 +1,181 @@
+package io.github.semyonsinchenko.safetensors.index
+
+import java.io.{FileNotFoundException, IOException}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.parquet.example.data.Group
+import org.apache.parquet.filter2.compat.FilterCompat
+import org.apache.parquet.hadoop.{ParquetFileReader, ParquetReader, ParquetWriter}
+import org.apache.parquet.hadoop.api.InitContext
+import org.apache.parquet.hadoop.api.ReadSupport.ReadContext
+import org.apache.parquet.hadoop.example.GroupReadSupport
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.apache.parquet.hadoop.util.{HadoopInputFile, HadoopOutputFile}
+
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.storage.StorageException
+
+/**
+ * Where a tensor lies.
+ *
+ * @param key   its name in the shard
+ * @param file  the shard
+ * @param start its first byte in the file
+ * @param end   the byte behind its last
+ */
+final case class IndexEntry(key: String, file: String, shape: Seq[Int], dtype: String, start: Long, end: Long)
+
+/**
+ * `_tensor_index.parquet`: every tensor of a dataset, sorted by key as UTF-8 bytes. Its footer names the commit that it was
+ * made in; where the manifest's is another, it is out of date and counts for nothing.
+ */
+object TensorIndex {
+
+  val FileName = "_tensor_index.parquet"
+
+  private val CommitKey = "safetensors.commit_id"
+
+  // Spark's look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
+  // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
+  private val PageBytes = 16 << 10
+  private val PageRows  = 1000
+
+  // Many of Parquet's readers read no less than a row group. With the footer, which has so many bytes for each of them, that is
+  // least where both are of about the same length. Parquet counts the pages that are being filled as well, uncompressed.
+  private val BytesInFooter = 460L
+  private val OpenPages     = 64L << 10
+
+  private def rowGroupBytes(bytes: Long): Long =
+    OpenPages + math.sqrt(BytesInFooter.toDouble * bytes).toLong
+
+  /**
+   * Writes entries, which come in order, to a new file.
+   *
+   * @param bytes about how many the file will have
+   */
+  def write(
+      path: Path,
+      commitId: String,
+      entries: Iterator[IndexEntry],
+      bytes: Long,
+      conf: Configuration): Unit =
+    StorageException.locating(path) {
+      Using.resource(writer(path, commitId, bytes, conf))(writer => entries.foreach(writer.write))
+    }
+
+  private def writer(
+      path: Path,
+      commitId: String,
+      bytes: Long,
+      conf: Configuration): ParquetWriter[IndexEntry] =
+    new Writer(path, conf)
+      .withConf(conf)
+      .withCompressionCodec(CompressionCodecName.ZSTD)
+      .withRowGroupSize(rowGroupBytes(bytes))
+      .withPageSize(PageBytes)
+      .withPageRowCountLimit(PageRows)
+      .withDictionaryEncoding("tensor_key", false)
+      // The least and the greatest of each page stay in memory until the end, and of other columns they tell nothing.
+      .withStatisticsEnabled(false)
+      .withStatisticsEnabled("tensor_key", true)
+      .withSizeStatisticsEnabled(false)
+      .withExtraMetaData(Map(CommitKey -> commitId).asJava)
+      .build()
+
+  private final class Writer(path: Path, conf: Configuration)
+      extends ParquetWriter.Builder[IndexEntry, Writer](HadoopOutputFile.fromPath(path, conf)) {
+    override protected def self(): Writer                                     = this
+    override protected def getWriteSupport(conf: Configuration): IndexSupport = new IndexSupport
+  }
+
+  /** Whether the directory has an index, be it out of date. */
+  def exists(directory: Path, conf: Configuration): Boolean = {
+    val path = new Path(directory, FileName)
+    path.getFileSystem(conf).exists(path)
+  }
+
+  /** The commit that the directory's index was made in; none where there is no index. */
+  def commitId(directory: Path, conf: Configuration): Option[String] =
+    try {
+      val file = HadoopInputFile.fromPath(new Path(directory, FileName), conf)
+      Using.resource(ParquetFileReader.open(file))(reader =>
+        Option(reader.getFooter.getFileMetaData.getKeyValueMetaData.get(CommitKey)))
+    } catch { case _: FileNotFoundException => None }
+
+  /** How many bytes the directory's index has. */
+  def length(directory: Path, conf: Configuration): Long =
+    directory.getFileSystem(conf).getFileStatus(new Path(directory, FileName)).getLen
+
+  /** All entries of the directory's index, in order; close it when done. */
+  def read(directory: Path, conf: Configuration): CloseableEntries =
+    open(new Path(directory, FileName), new GroupReadSupport, FilterCompat.NOOP, conf)
+
+  /**
+   * What `use` makes of the entries of these keys, and perhaps of others. None if the index was made in another commit.
+   *
+   * @throws InvalidRequestException if it cannot be read
+   */
+  def find[A](path: Path, commitId: String, keys: Option[Keys], conf: Configuration)(
+      use: Iterator[IndexEntry] => A): Option[A] =
+    try {
+      var madeIn = Option.empty[String]
+      val support = new GroupReadSupport {
+        override def init(context: InitContext): ReadContext = {
+          madeIn = Option(context.getKeyValueMetadata.get(CommitKey)).map(_.iterator.next())
+          super.init(context)
+        }
+      }
+      Using.resource(open(path, support, keys.fold(FilterCompat.NOOP)(IndexFilter.of), conf)) { entries =>
+        // The reader looks at the footer when it is first asked for an entry.
+        entries.hasNext
+        Option.when(madeIn.contains(commitId))(use(entries))
+      }
+    } catch {
+      case _: FileNotFoundException => None
+      case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
+          s"$path cannot be read: ${e.getMessage}. Delete it, and have a write with `generate_index` make it anew.",
+          Some(e))
+    }
+
+  private def open(
+      path: Path,
+      support: GroupReadSupport,
+      filter: FilterCompat.Filter,
+      conf: Configuration) = {
+    val reader = new Reader(HadoopInputFile.fromPath(path, conf), support).withFilter(filter).build()
+    new CloseableEntries(
+      Iterator.continually(reader.read()).takeWhile(_ != null).map(entry), () => reader.close())
+  }
+
+  // Parquet's own builder for a path begins with a new Hadoop configuration, which takes as long as the look-up itself.
+  private final class Reader(file: HadoopInputFile, support: GroupReadSupport)
+      extends ParquetReader.Builder[Group](file) {
+    override protected def getReadSupport: GroupReadSupport = support
+  }
+
+  private def entry(group: Group): IndexEntry = {
+    val shape = group.getGroup("shape", 0)
+    val dims  = (0 until shape.getFieldRepetitionCount(0)).map(i => shape.getGroup(0, i).getInteger(0, 0))
+    IndexEntry(
+      group.getString("tensor_key", 0),
+      group.getString("file_name", 0),
+      dims,
+      group.getString("dtype", 0),
+      group.getLong("data_start", 0),
+      group.getLong("data_end", 0)
+    )
+  }
+}
+
+/** Entries that come from an open file. */
+final class CloseableEntries(entries: Iterator[IndexEntry], whenClosed: () => Unit)
+    extends Iterator[IndexEntry]
+    with AutoCloseable {
+  override def hasNext: Boolean   = entries.hasNext
+  override def next(): IndexEntry = entries.next()
+  override def close(): Unit      = whenClosed()
+}

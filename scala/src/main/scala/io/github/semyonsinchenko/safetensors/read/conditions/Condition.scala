@@ -1,0 +1,105 @@
+package io.github.semyonsinchenko.safetensors.read.conditions
+
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.github.semyonsinchenko.safetensors.index.Keys
+
+/** A condition that files and their headers answer, exactly as SQL would, without any bytes of tensors. */
+private[read] sealed trait Condition extends Product with Serializable {
+
+  /** True, false, or none for SQL's unknown. */
+  def decide(facts: Facts): Option[Boolean]
+
+  def operands: Seq[Operand]
+
+  /** Whether it can be decided before the file is opened. */
+  final def isOfFile: Boolean = operands.forall(_.isInstanceOf[Operand.OfFile])
+
+  /** The only names of tensors with which it can be true; none where any may do. */
+  def keys: Option[Keys] = None
+}
+
+private[read] object Condition {
+
+  final case class And(left: Condition, right: Condition) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] = left.decide(facts) match {
+      case Some(false) => Some(false)
+      case known       => right.decide(facts).filter(right => !right || known.isDefined)
+    }
+    override def operands: Seq[Operand] = left.operands ++ right.operands
+    override def keys: Option[Keys]     = left.keys.orElse(right.keys)
+  }
+
+  final case class Or(left: Condition, right: Condition) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] = left.decide(facts) match {
+      case Some(true) => Some(true)
+      case known      => right.decide(facts).filter(right => right || known.isDefined)
+    }
+    override def operands: Seq[Operand] = left.operands ++ right.operands
+    override def keys: Option[Keys] = (left.keys, right.keys) match {
+      case (Some(Keys.In(these)), Some(Keys.In(those))) => Some(Keys.In(these ++ those))
+      case _                                            => None
+    }
+  }
+
+  final case class Not(negated: Condition) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] = negated.decide(facts).map(!_)
+    override def operands: Seq[Operand]                = negated.operands
+  }
+
+  final case class IsNull(operand: Operand) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] = Some(operand.value(facts) == null)
+    override def operands: Seq[Operand]                = Seq(operand)
+  }
+
+  /** The comparisons that do not ask for an order. */
+  final case class In(operand: Operand, values: Set[Any]) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] = Option(operand.value(facts)).map(values)
+    override def operands: Seq[Operand]                = Seq(operand)
+    override def keys: Option[Keys] =
+      Option.when(operand == Operand.Key)(Keys.In(values.map(_.toString)))
+  }
+
+  /** @param holds what the sign of operand minus value must be */
+  final case class Compared(operand: Operand, value: Any, holds: Sign) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] =
+      Option(operand.value(facts)).map(is => holds(is.asInstanceOf[Comparable[Any]].compareTo(value)))
+    override def operands: Seq[Operand] = Seq(operand)
+  }
+
+  final case class Text(operand: Operand, part: UTF8String, at: TextMatch) extends Condition {
+    override def decide(facts: Facts): Option[Boolean] =
+      Option(operand.value(facts)).map(text => at(text.asInstanceOf[UTF8String], part))
+    override def operands: Seq[Operand] = Seq(operand)
+    override def keys: Option[Keys] =
+      Option.when(operand == Operand.Key && at == TextMatch.Start)(Keys.Prefix(part.toString))
+  }
+}
+
+/** Of a comparison, what it may come to. */
+private[read] sealed abstract class Sign(val name: String, test: Int => Boolean) extends Product
+    with Serializable {
+  def apply(sign: Int): Boolean = test(sign)
+}
+
+private[read] object Sign {
+  case object Less    extends Sign("<", _ < 0)
+  case object AtMost  extends Sign("<=", _ <= 0)
+  case object Greater extends Sign(">", _ > 0)
+  case object AtLeast extends Sign(">=", _ >= 0)
+  val all: Vector[Sign] = Vector(Less, AtMost, Greater, AtLeast)
+}
+
+/** Where in a text another is looked for. */
+private[read] sealed abstract class TextMatch(val name: String, test: (UTF8String, UTF8String) => Boolean)
+    extends Product
+    with Serializable {
+  def apply(text: UTF8String, part: UTF8String): Boolean = test(text, part)
+}
+
+private[read] object TextMatch {
+  case object Start    extends TextMatch("STARTS_WITH", _.startsWith(_))
+  case object End      extends TextMatch("ENDS_WITH", _.endsWith(_))
+  case object Anywhere extends TextMatch("CONTAINS", _.contains(_))
+  val all: Vector[TextMatch] = Vector(Start, End, Anywhere)
+}

@@ -1,0 +1,79 @@
+package io.github.semyonsinchenko.safetensors.read.conditions
+
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.github.semyonsinchenko.safetensors.dataset.DataFile
+import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.read.columns.{FileField, LongSchema, RowColumn}
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
+
+/** What a condition compares, as Spark keeps values; shapes as a `Vector[Long]`. */
+private[read] sealed trait Operand extends Product with Serializable {
+
+  def dataType: DataType
+
+  /** Null where SQL's is. */
+  def value(facts: Facts): Any
+}
+
+private[read] object Operand {
+
+  /** What is known before a file is opened. */
+  sealed trait OfFile extends Operand {
+    protected def of(file: DataFile): Any
+    override final def value(facts: Facts): Any = of(facts.file)
+  }
+
+  final case class Partition(ordinal: Int, dataType: DataType) extends OfFile {
+    override protected def of(file: DataFile): Any = file.partition(ordinal)
+  }
+
+  final case class Metadata(field: FileField.Known) extends OfFile {
+    override def dataType: DataType                = field.dataType
+    override protected def of(file: DataFile): Any = field.of(file)
+  }
+
+  /** What a header tells of a tensor. */
+  sealed trait OfTensor extends Operand {
+    def column: RowColumn.Tensor
+    protected def of(tensor: TensorInfo): Any
+    override final def value(facts: Facts): Any = facts.tensor(column).map(of).orNull
+  }
+
+  private val long = RowColumn.Tensor(LongSchema.Tensor.name, Vector.empty, nullable = false)
+
+  case object Key extends OfTensor {
+    override def column: RowColumn.Tensor              = long
+    override def dataType: DataType                    = StringType
+    override protected def of(tensor: TensorInfo): Any = UTF8String.fromString(tensor.name)
+  }
+
+  final case class Dtype(column: RowColumn.Tensor) extends OfTensor {
+    override def dataType: DataType                    = StringType
+    override protected def of(tensor: TensorInfo): Any = UTF8String.fromString(tensor.dtype.name)
+  }
+
+  /** @param skipped leading dimensions, which the layout undoes */
+  final case class Shape(column: RowColumn.Tensor, skipped: Int) extends OfTensor {
+    override def dataType: DataType                    = ArrayType(IntegerType)
+    override protected def of(tensor: TensorInfo): Any = tensor.shape.drop(skipped).toVector
+  }
+
+  /** The struct itself, or its bytes, of which a header only tells whether they are there. */
+  final case class Presence(column: RowColumn.Tensor) extends OfTensor {
+    override def dataType: DataType                    = NullType
+    override protected def of(tensor: TensorInfo): Any = true
+  }
+
+  /** A column of tensors, or a field of it. */
+  def ofTensor(column: StructField, field: Option[String], skippedDims: Int): Option[Operand] =
+    Option.when(TensorStruct.matches(column.dataType))(RowColumn.tensor(column).copy(fields = Vector.empty))
+      .flatMap(tensor =>
+        field match {
+          case None | Some("data") => Some(Presence(tensor))
+          case Some("dtype")       => Some(Dtype(tensor))
+          case Some("shape")       => Some(Shape(tensor, skippedDims))
+          case _                   => None
+        })
+}

@@ -1,0 +1,79 @@
+package io.github.semyonsinchenko.safetensors.read.rows
+
+import org.apache.hadoop.conf.Configuration
+
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
+import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, RepeatedNames, TensorInfo}
+import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
+import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
+
+/**
+ * A file that a task reads.
+ *
+ * @param located what an index says of it
+ */
+private[read] final case class FilePart(file: DataFile, located: Located = Located.Somewhere)
+
+/** What the files of a task share. */
+private[read] final class TaskState(val names: RepeatedNames, val conf: Configuration) {
+  val metrics = new ReadCounters
+  val memory  = new RowMemory
+}
+
+/** A file of a task. It is opened, and its header read, when something is asked for that takes it. */
+private[read] final class OpenFile(part: FilePart, task: TaskState) extends AutoCloseable {
+
+  private var opened: ByteSource = _
+
+  def file: DataFile = part.file
+
+  def metrics: ReadCounters = task.metrics
+
+  /** Where its rows are made. */
+  def memory: RowMemory = task.memory
+
+  def source: ByteSource = {
+    if (opened == null) {
+      opened = Sources.open(file, task.conf)
+      metrics.files += 1
+    }
+    opened
+  }
+
+  lazy val header: Header = {
+    val header = Sources.header(source, task.names)
+    metrics.headerBytes += header.dataStart
+    file.shard.foreach(ShardCheck(file, header, _))
+    header
+  }
+
+  /** Those that may be wanted: of an index that knows them, without a look at the header. */
+  def tensors: IndexedSeq[TensorInfo] = part.located match {
+    case Located.At(tensors) => tensors
+    case Located.Somewhere   => header.tensors
+  }
+
+  /** Where one of the `tensors` begins in the file. */
+  def start(tensor: TensorInfo): Long = part.located match {
+    case Located.At(_)     => tensor.begin
+    case Located.Somewhere => header.dataStart + tensor.begin
+  }
+
+  /**
+   * The tensor of a column; none where the file has none, which is right of a nullable column.
+   *
+   * @throws UnreadableFileException if the file lacks it and must not
+   */
+  def tensor(column: RowColumn.Tensor): Option[TensorInfo] = {
+    val found = header.tensor(column.name)
+    if (found.isEmpty && !column.nullable) throw new UnreadableFileException(
+      s"${file.path} has no tensor `${column.name}`, which the schema requires${similar(column.name)}. Make the column nullable " +
+        "to read null there.")
+    found
+  }
+
+  private def similar(name: String): String =
+    header.tensors.find(_.name.equalsIgnoreCase(name)).fold("")(other => s"; it has `${other.name}`")
+
+  override def close(): Unit = if (opened != null) opened.close()
+}

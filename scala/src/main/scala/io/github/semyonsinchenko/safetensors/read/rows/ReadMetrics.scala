@@ -1,0 +1,33 @@
+package io.github.semyonsinchenko.safetensors.read.rows
+
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+
+import io.github.semyonsinchenko.safetensors.common.{SumMetric, TaskMetric}
+
+/** What Spark's UI shows of a read. Top-level classes without arguments, as the UI makes them by their names. */
+private[read] object ReadMetrics {
+  val ofTasks: Vector[CustomMetric] =
+    Vector(new FilesOpenedMetric, new HeaderBytesMetric, new TensorBytesMetric)
+  val all: Array[CustomMetric] = (ofTasks :+ new FilesSkippedMetric).toArray
+}
+
+final class FilesOpenedMetric extends SumMetric("filesOpened", "files opened")
+
+final class HeaderBytesMetric extends SumMetric("headerBytesRead", "bytes of headers read")
+
+final class TensorBytesMetric extends SumMetric("tensorBytesRead", "bytes of tensors read")
+
+/** Counted by the driver: files that need not be opened for the query's conditions. */
+final class FilesSkippedMetric extends SumMetric("filesSkipped", "files skipped by conditions")
+
+/** One task's counts so far. */
+private[read] final class ReadCounters {
+  var files       = 0L
+  var headerBytes = 0L
+  var tensorBytes = 0L
+
+  def values: Array[CustomTaskMetric] =
+    ReadMetrics.ofTasks.zip(Seq(files, headerBytes, tensorBytes)).map { case (metric, value) =>
+      TaskMetric(metric.name, value): CustomTaskMetric
+    }.toArray
+}

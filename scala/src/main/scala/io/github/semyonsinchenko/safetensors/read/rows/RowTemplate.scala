@@ -1,0 +1,34 @@
+package io.github.semyonsinchenko.safetensors.read.rows
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+
+import io.github.semyonsinchenko.safetensors.read.columns.{FileField, RowColumn}
+
+/** Rows of a file: what does not differ between them is made once. */
+private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile) {
+
+  private val fixed: Array[Any] = columns.map {
+    case RowColumn.Partition(ordinal) => file.file.partition(ordinal)
+    case RowColumn.Metadata(fields)   => metadata(fields)
+    case _: RowColumn.OfLayout        => null
+  }.toArray
+
+  private def metadata(fields: Vector[FileField]): InternalRow = new GenericInternalRow(fields.map {
+    case known: FileField.Known   => known.of(file.file)
+    case FileField.HeaderMetadata => FileField.HeaderMetadata.of(file.header)
+  }.toArray[Any])
+
+  private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout]).toArray
+
+  /** @param cell a value of the layout's column of that number */
+  def row(cell: Int => Any): InternalRow = {
+    val values = fixed.clone()
+    var i      = 0
+    while (i < own.length) {
+      values(own(i)) = cell(own(i))
+      i += 1
+    }
+    new GenericInternalRow(values)
+  }
+}

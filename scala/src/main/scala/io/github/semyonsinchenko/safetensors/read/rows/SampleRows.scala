@@ -1,0 +1,79 @@
+package io.github.semyonsinchenko.safetensors.read.rows
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
+import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Facts}
+import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
+
+/**
+ * Each sample as a row: the first dimension of a file's tensors, in which they must agree, undone.
+ *
+ * @param tensors all that the schema has: how many rows there are does not depend on what the query selects
+ */
+private[read] final case class SampleRows(
+    columns: Vector[RowColumn],
+    tensors: Vector[RowColumn.Tensor],
+    conditions: Conditions)
+    extends FileRows {
+
+  override def of(file: OpenFile): Iterator[InternalRow] = {
+    val needed = columns.collect { case column: RowColumn.Tensor => column.name -> column.fields }.toMap
+    val found = tensors.flatMap(column =>
+      file.tensor(column).map(tensor =>
+        column.name -> new Samples(file, tensor, needed.getOrElse(column.name, Vector.empty)))).toMap
+    if (!conditions.hold(Facts(file.file, file.tensor))) Iterator.empty
+    else {
+      val template = new RowTemplate(columns, file)
+      val samples = columns.map {
+        case column: RowColumn.Tensor => found.get(column.name)
+        case _                        => None
+      }
+      val rows = count(file, tensors.flatMap(column => found.get(column.name)))
+      new Iterator[InternalRow] {
+        private var row               = 0L
+        override def hasNext: Boolean = row < rows
+        override def next(): InternalRow = {
+          val made = template.row(i => if (samples(i).isEmpty) null else samples(i).get.struct(row))
+          row += 1
+          made
+        }
+      }
+    }
+  }
+
+  /** How many samples the file has; a manifest does not count those that only fill a batch up. */
+  private def count(file: OpenFile, found: Vector[Samples]): Long = {
+    found.find(_.count != found.head.count).foreach(other =>
+      throw new UnreadableFileException(
+        s"${file.file.path}: tensor `${found.head.name}` has ${found.head.count} samples, but `${other.name}` has ${other.count}. The " +
+          "layout `rows` needs the same first dimension: leave one out of the schema, or read with `layout=wide`."))
+    file.file.shard.flatMap(_.samples).orElse(found.headOption.map(_.count)).getOrElse(
+      throw new UnreadableFileException(
+        s"${file.file.path} has none of the tensors that the schema names, so that its samples cannot be counted."))
+  }
+}
+
+/** A tensor, by its first dimension; of each sample these fields are needed. */
+private final class Samples(file: OpenFile, tensor: TensorInfo, fields: Vector[TensorField]) {
+
+  def name: String = tensor.name
+
+  val count: Long =
+    tensor.shape.headOption.filter(_ >= 0).getOrElse(refuse("has no first dimension that counts samples"))
+
+  private val size  = if (count == 0) 0L else tensor.size / count
+  private val start = file.start(tensor)
+  private val cells = new TensorCell(file, tensor, tensor.shape.drop(1), fields)
+
+  // Elements smaller than a byte share bytes, which a sample may begin or end within.
+  if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are no whole bytes")
+
+  def struct(row: Long): InternalRow = cells.struct(start + row * size, size)
+
+  private def refuse(why: String) = throw new UnreadableFileException(
+    s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(
+        java.lang.Long.toUnsignedString).mkString("[", ", ", "]")} $why, " +
+      "as the layout `rows` needs. Leave it out of the schema, or read with `layout=wide` or `layout=long`.")
+}

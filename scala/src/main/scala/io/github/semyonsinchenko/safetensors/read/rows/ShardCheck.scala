@@ -1,0 +1,30 @@
+package io.github.semyonsinchenko.safetensors.read.rows
+
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardFacts}
+import io.github.semyonsinchenko.safetensors.format.Header
+import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
+
+/** Whether a shard is the one that the manifest speaks of, as far as its header tells. */
+private[read] object ShardCheck {
+
+  /** @throws UnreadableFileException if it is another */
+  def apply(file: DataFile, header: Header, facts: ShardFacts): Unit = {
+    def differs(what: String, has: Any, expected: Any) = throw new UnreadableFileException(
+      s"${file.path}: $what is $has, but the ${Manifest.FileName} says $expected. The file is not the one that was written: " +
+        "bring it back, or write the dataset again.")
+    if (header.dataStart != facts.headerBytes)
+      differs("the header's end", header.dataStart, facts.headerBytes)
+    facts.columns.foreach { column =>
+      val what   = s"tensor `${column.name}`"
+      val tensor = header.tensor(column.name).getOrElse(differs(what, "absent", "that it is there"))
+      column.dtype.filter(_ != tensor.dtype.name).foreach(differs(s"the dtype of $what", tensor.dtype, _))
+      val sample = tensor.shape.drop(1)
+      column.shape.filter(_.map(_.toLong) != sample).foreach(shape =>
+        differs(s"the shape of a sample of $what", show(sample), show(shape)))
+      facts.samples.filter(_ > tensor.shape.headOption.getOrElse(0L)).foreach(samples =>
+        differs(s"the shape of $what", show(tensor.shape), s"$samples samples"))
+    }
+  }
+
+  private def show(shape: Seq[Any]): String = shape.mkString("[", ", ", "]")
+}

@@ -1,0 +1,80 @@
+package io.github.semyonsinchenko.safetensors.storage
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.NoSuchFileException
+
+import scala.util.{Failure, Success, Try}
+
+import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
+
+import io.github.semyonsinchenko.safetensors.format.ByteSource
+
+/** A file as a listing found it. */
+trait StoredFile {
+  def path: String
+
+  /** In bytes. */
+  def length: Long
+
+  /** What an object store said of it, by which the store recognizes it; none on other file systems. */
+  def status: Option[FileStatus]
+}
+
+/** A file as it was when the query was planned. What fails on it is explained by what has become of it since. */
+private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
+
+  def name: String = file.path
+
+  def length: Long = file.length
+
+  /** @throws UnreadableFileException if `body` fails to read, which names the file and says what to do */
+  def reading[A](body: => A): A =
+    try body
+    catch { case e: IOException => throw change.getOrElse(unreadable(e)) }
+
+  def unreadable(cause: Throwable): UnreadableFileException = new UnreadableFileException(
+    s"$name could not be read: $cause. See that it can be reached, and that you may read it.",
+    cause)
+
+  /** An error for a file that is not what it was. Asks the file system, so that it is for what has failed already. */
+  def change: Option[UnreadableFileException] = Try(fs.getFileStatus(new Path(name))) match {
+    case Failure(_: FileNotFoundException | _: NoSuchFileException) => Some(gone)
+    case Success(now) if now.getLen != length                       => Some(changed(now.getLen))
+    case Success(now) if file.status.exists(etag(_) != etag(now))   => Some(replaced)
+    case _                                                          => None
+  }
+
+  def gone: UnreadableFileException =
+    new UnreadableFileException(s"$name is gone: it was there when the query was planned. $Again")
+
+  def changed(now: Long): UnreadableFileException = new UnreadableFileException(
+    s"$name has changed since the query was planned: it had $length bytes then, and has $now now. $Again")
+
+  private def replaced: UnreadableFileException = new UnreadableFileException(
+    s"$name has changed since the query was planned: it has other bytes now, and as many. $Again")
+
+  def tooShort(position: Long, count: Int): UnreadableFileException = new UnreadableFileException(
+    s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were asked for: the index that says where its " +
+      "tensors lie is of another file. Write the index again.")
+
+  private def etag(status: FileStatus): Option[String] = status match {
+    case source: EtagSource => Option(source.getEtag)
+    case _                  => None
+  }
+
+  private def Again = "Run the query again."
+}
+
+/** A file that a query has open. */
+private[safetensors] trait OpenedFile extends ByteSource {
+
+  def file: PlannedFile
+
+  final override def name: String = file.name
+
+  final override def length: Long = file.length
+
+  /** @throws UnreadableFileException for bytes that the file has not */
+  protected final def checkBounds(position: Long, count: Int): Unit =
+    if (position < 0 || count < 0 || count > length - position) throw file.tooShort(position, count)
+}

@@ -1,0 +1,33 @@
+package io.github.semyonsinchenko.safetensors.storage
+
+import java.io.IOException
+
+import org.apache.hadoop.fs.{FSError, Path}
+import org.apache.parquet.ParquetRuntimeException
+
+import io.github.semyonsinchenko.safetensors.common.DataException
+
+/** A file that could not be written, such as on a full disk: which file, why, and what to do. */
+final class StorageException(message: String, cause: Throwable)
+    extends DataException(message, "SAFETENSORS_STORAGE", cause) {
+
+  // "I/O error": the data are sound, and another executor may have the room that is missing.
+  override def getSqlState: String = "58030"
+}
+
+object StorageException {
+
+  /** Says of an error which file it struck. */
+  def locating[A](path: Path)(writing: => A): A =
+    try writing
+    catch {
+      case e: IOException => throw failed(path, e.getMessage, e)
+      // Hadoop's local file system, and Parquet at the end of a file, raise these where others raise the cause.
+      case e @ (_: FSError | _: ParquetRuntimeException) if e.getCause != null =>
+        throw failed(path, e.getCause.getMessage, e)
+    }
+
+  private def failed(path: Path, reason: String, cause: Throwable) = new StorageException(
+    s"$path could not be written: $reason. See that there is room and the right to write, or name another directory.",
+    cause)
+}

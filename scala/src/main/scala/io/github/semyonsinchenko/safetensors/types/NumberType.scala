@@ -1,0 +1,119 @@
+package io.github.semyonsinchenko.safetensors.types
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArrayData}
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.bitset.BitSetMethods
+
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/**
+ * A type of numbers in Spark's arrays.
+ *
+ * @param dtype the one with the same values, which they take when none is asked for
+ */
+sealed abstract class NumberType(val sparkType: NumericType, val dtype: Dtype) extends Product
+    with Serializable {
+
+  /** Encodes arrays of these numbers as `target`; chosen once for a column. */
+  final def encoder(target: Dtype, rounding: Rounding): NumberType.Encode = {
+    val converting = convert(target, rounding)
+    if (target == dtype && NumberType.IsLittleEndian) new CopyElements(sparkType.defaultSize, converting)
+    else converting
+  }
+
+  protected def convert(target: Dtype, rounding: Rounding): NumberType.Encode
+
+  /** A cell of one such number, as an array. */
+  def single(row: SpecializedGetters, ordinal: Int): ArrayData
+}
+
+object NumberType {
+
+  /** Writes the elements of an array without nulls to a little-endian buffer that has room for them. */
+  trait Encode extends Serializable {
+
+    /** @throws io.github.semyonsinchenko.safetensors.codec.UnencodableValueException for one that the dtype cannot hold */
+    def apply(values: ArrayData, out: ByteBuffer): Unit
+  }
+
+  case object Byte extends NumberType(ByteType, Dtype.I8) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.bytes(target, rounding))(_.toByteArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getByte(ordinal)))
+  }
+  case object Short extends NumberType(ShortType, Dtype.I16) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.shorts(target, rounding))(_.toShortArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getShort(ordinal)))
+  }
+  case object Int extends NumberType(IntegerType, Dtype.I32) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.ints(target, rounding))(_.toIntArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getInt(ordinal)))
+  }
+  case object Long extends NumberType(LongType, Dtype.I64) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.longs(target, rounding))(_.toLongArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getLong(ordinal)))
+  }
+  case object Float extends NumberType(FloatType, Dtype.F32) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.floats(target, rounding))(_.toFloatArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getFloat(ordinal)))
+  }
+  case object Double extends NumberType(DoubleType, Dtype.F64) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoder.doubles(target, rounding))(_.toDoubleArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getDouble(ordinal)))
+  }
+
+  private val all: Seq[NumberType] = Seq(Byte, Short, Int, Long, Float, Double)
+
+  /** None for a type that is no number that tensors hold. */
+  def of(dataType: DataType): Option[NumberType] = all.find(_.sparkType == dataType)
+
+  private def via[A](encoder: Encoder[A])(elements: ArrayData => A): Encode =
+    (values, out) => encoder.encode(elements(values), out)
+
+  private[safetensors] val IsLittleEndian = ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
+
+  /** The index of the first null; -1 where there is none. */
+  def indexOfNull(values: ArrayData): Int = values match {
+    case unsafe: UnsafeArrayData if !hasNullBits(unsafe) => -1
+    case _ => (0 until values.numElements()).indexWhere(values.isNullAt)
+  }
+
+  // An array begins with its count, then has a bit for each element, in whole words.
+  private def hasNullBits(values: UnsafeArrayData): Boolean =
+    BitSetMethods.anySet(values.getBaseObject, values.getBaseOffset + 8, (values.numElements() + 63L) / 64)
+}
+
+/** Elements that are in the row's memory as they are in the tensor: copied from there. */
+private final class CopyElements(size: Int, converting: NumberType.Encode) extends NumberType.Encode {
+
+  override def apply(values: ArrayData, out: ByteBuffer): Unit = values match {
+    case unsafe: UnsafeArrayData =>
+      unsafe.getBaseObject match {
+        case row: Array[Byte] =>
+          val count = unsafe.numElements()
+          val from =
+            unsafe.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + UnsafeArrayData.calculateHeaderPortionInBytes(
+              count)
+          out.put(row, from.toInt, count * size)
+          ()
+        case _ => converting(values, out)
+      }
+    case _ => converting(values, out)
+  }
+}

@@ -1,0 +1,28 @@
+package io.github.semyonsinchenko.safetensors.write.commit
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.slf4j.LoggerFactory
+
+import io.github.semyonsinchenko.safetensors.dataset.Manifest
+
+/** Steps behind a write that failed or succeeded already: their own failure must not hide that. */
+private[write] final class Cleanup(directory: Path, conf: Configuration) {
+  private val log = LoggerFactory.getLogger(getClass)
+
+  private def fs: FileSystem = directory.getFileSystem(conf)
+
+  /** Whether the step succeeded. */
+  def attempt(what: String)(step: => Any): Boolean =
+    try { step; true }
+    catch { case NonFatal(e) => log.warn(s"Could not $what in $directory.", e); false }
+
+  /** Deletes those shards that no manifest names any more; whether they are gone. */
+  def delete(shards: Seq[String], manifest: Option[Manifest]): Boolean = {
+    val named = manifest.toSeq.flatMap(_.shards).map(_.file).toSet
+    shards.filterNot(named).map(shard =>
+      attempt(s"delete $shard")(fs.delete(new Path(directory, shard), false))).forall(identity)
+  }
+}

@@ -1,0 +1,36 @@
+package io.github.semyonsinchenko.safetensors.write.commit
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter
+
+/**
+ * What jobs that died before their commit have left in a dataset's directory: the files of their tasks, and files that were
+ * to take another name. A job that lives has them too, and is told by its age: in a week each writes something.
+ */
+private[write] object Leftovers {
+  private val AgeMillis = 7L * 24 * 3600 * 1000
+
+  private val Id        = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+  private val Temporary = s"_index-$Id|\\..*\\.$Id(\\.tmp)?".r
+
+  /** Deletes them, if nothing in them is younger than a week. */
+  def delete(directory: Path, conf: Configuration): Unit = {
+    val fs     = directory.getFileSystem(conf)
+    val oldest = System.currentTimeMillis - AgeMillis
+
+    // Not by a folder's own time: some file systems have none, or always the present.
+    def isAged(status: FileStatus): Boolean = {
+      val parts = if (status.isDirectory) fs.listStatus(status.getPath).toSeq else Nil
+      if (parts.isEmpty) status.getModificationTime < oldest else parts.forall(isAged)
+    }
+
+    val cleanup = new Cleanup(directory, conf)
+    fs.listStatus(directory).flatMap { status =>
+      val name = status.getPath.getName
+      if (name == FileOutputCommitter.PENDING_DIR_NAME) fs.listStatus(status.getPath).toSeq
+      else if (Temporary.matches(name)) Seq(status)
+      else Nil
+    }.filter(isAged).map(_.getPath).foreach(path => cleanup.attempt(s"delete $path")(fs.delete(path, true)))
+  }
+}

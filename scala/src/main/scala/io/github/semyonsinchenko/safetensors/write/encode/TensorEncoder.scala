@@ -1,0 +1,83 @@
+package io.github.semyonsinchenko.safetensors.write.encode
+
+import java.nio.ByteBuffer
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
+import io.github.semyonsinchenko.safetensors.write.memory.Payload
+
+/**
+ * Tensor Structs: their bytes as they are.
+ *
+ * @param dtype what every struct must have; none where each says so itself
+ * @param shape that every sample gets in place of its own, for the same number of elements
+ */
+private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq[Int]]) extends CellEncoder {
+
+  private var last: Sample          = _
+  private var lastDtype: UTF8String = _
+  private var lastShape             = Array.empty[Int]
+  private var lastSize              = -1L
+
+  override def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
+    val struct = row.getStruct(ordinal, TensorStruct.dataType.length)
+    checkNulls(struct)
+    val dims = struct.getArray(TensorStruct.Shape).toIntArray()
+    val name = struct.getUTF8String(TensorStruct.Dtype)
+    if (name != lastDtype || !java.util.Arrays.equals(dims, lastShape)) change(name, dims)
+    val bytes = data(struct)
+    if (bytes.remaining != lastSize) throw new InvalidCellException(
+      s"${bytes.remaining} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
+    payloadOf(last.dtype).append(bytes)
+    last
+  }
+
+  /** The bytes where they lie in the row's memory: `getBinary` would copy them. */
+  private def data(struct: InternalRow): ByteBuffer = struct match {
+    case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
+      val offsetAndSize = row.getLong(TensorStruct.Data)
+      val offset        = row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + (offsetAndSize >>> 32)
+      ByteBuffer.wrap(row.getBaseObject.asInstanceOf[Array[Byte]], offset.toInt, offsetAndSize.toInt)
+    case _ => ByteBuffer.wrap(struct.getBinary(TensorStruct.Data))
+  }
+
+  private def checkNulls(struct: InternalRow): Unit = {
+    if (struct.anyNull) {
+      val field = TensorStruct.dataType.indices.find(struct.isNullAt).get
+      throw new InvalidCellException(s"`${TensorStruct.dataType(field).name}` is null")
+    }
+    if (NumberType.indexOfNull(struct.getArray(TensorStruct.Shape)) >= 0)
+      throw new InvalidCellException("a dimension in `shape` is null")
+  }
+
+  /** A dtype and shape that the row before did not have. */
+  private def change(name: UTF8String, dims: Array[Int]): Unit = {
+    val own = Dtype.of(name.toString).getOrElse(throw new InvalidCellException(
+        s"the unknown dtype `$name`, expected one of ${Dtype.all.mkString(", ")}"))
+    dtype.filter(_ != own).foreach { asked =>
+      throw new InvalidCellException(
+        s"dtype $own, but the option `dtype` asks for $asked, and bytes are not converted")
+    }
+    lastSize = sizeOf(own, dims.toSeq)
+    last = Sample(own, shape.getOrElse(dims.toSeq))
+    if (shape.exists(Sample.count(_) != Sample.count(dims.toSeq))) throw new InvalidCellException(
+      s"shape ${Sample.show(dims.toSeq)}, which `shapes` cannot make ${Sample.show(shape.get)}: their elements differ in number")
+    lastDtype = name.copy()
+    lastShape = dims
+  }
+
+  private def sizeOf(dtype: Dtype, dims: Seq[Int]): Long = {
+    dims.find(_ < 0).foreach(_ =>
+      throw new InvalidCellException(s"the negative dimension in shape ${Sample.show(dims)}"))
+    val bits = Sample.count(dims :+ dtype.bits).getOrElse(throw new InvalidCellException(
+        s"shape ${Sample.show(dims)} of $dtype, which no 64 bits count"))
+    if (bits % 8 != 0)
+      throw new InvalidCellException(s"shape ${Sample.show(dims)} of $dtype, which fills no whole bytes")
+    bits / 8
+  }
+}

@@ -1,0 +1,49 @@
+package io.github.semyonsinchenko.safetensors.write.plan
+
+import org.apache.spark.sql.types._
+
+import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
+
+/** What the cells of a column are. */
+sealed trait CellType extends Product with Serializable
+
+object CellType {
+
+  case object Tensor extends CellType
+
+  /** Cells of numbers, which are encoded. */
+  sealed trait Numbers extends CellType {
+    def number: NumberType
+  }
+
+  /** Single numbers: tensors of shape `[]`. */
+  final case class Scalars(number: NumberType) extends Numbers
+
+  final case class Arrays(number: NumberType, containsNull: Boolean) extends Numbers
+
+  /** Arrays of arrays, `depth` of them: 2 or more. */
+  final case class Nested(number: NumberType, depth: Int) extends Numbers
+
+  /** Spark ML's vectors, dense or sparse. */
+  case object Vectors extends Numbers {
+    override def number: NumberType = NumberType.Double
+  }
+
+  /** None for a type that is no tensor. */
+  def of(dataType: DataType): Option[CellType] = dataType match {
+    case struct if TensorStruct.matches(struct) => Some(Tensor)
+    case ArrayType(inner: ArrayType, _)         => nested(inner, 2)
+    case ArrayType(element, containsNull)       => NumberType.of(element).map(Arrays(_, containsNull))
+    case udt: UserDefinedType[_] if vectorTypes(udt.getClass.getName) => Some(Vectors)
+    case other                                                        => NumberType.of(other).map(Scalars(_))
+  }
+
+  private def nested(array: ArrayType, depth: Int): Option[Nested] = array.elementType match {
+    case inner: ArrayType => nested(inner, depth + 1)
+    case element          => NumberType.of(element).map(Nested(_, depth))
+  }
+
+  // By name: Spark ML need not be there.
+  private val vectorTypes =
+    Set("org.apache.spark.ml.linalg.VectorUDT", "org.apache.spark.mllib.linalg.VectorUDT")
+}

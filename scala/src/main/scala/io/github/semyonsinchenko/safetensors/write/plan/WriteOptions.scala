@@ -1,0 +1,192 @@
+package io.github.semyonsinchenko.safetensors.write.plan
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.core.{JsonParser, JsonProcessingException}
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import io.github.semyonsinchenko.safetensors.codec.Rounding
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.format.Dtype
+
+/**
+ * The options of a write, each checked by itself; [[WritePlan]] checks them against the columns.
+ *
+ * @param columns the columns to write; all of them where it is not given, but for the one that names tensors
+ * @param shapes  the shape of a sample, by column
+ * @param asGiven the options as the user wrote them, for the manifest
+ */
+final case class WriteOptions(
+    mode: WriteMode,
+    columns: Option[Seq[String]],
+    shapes: Map[String, Seq[Int]],
+    dtypes: Dtypes,
+    rounding: Rounding,
+    shardBytes: Long,
+    generateIndex: Boolean,
+    metadata: Map[String, String],
+    asGiven: Map[String, String])
+
+/** The dtypes that a write asks for. */
+sealed trait Dtypes extends Product with Serializable
+
+object Dtypes {
+
+  /** One for every column. */
+  final case class Single(dtype: Dtype) extends Dtypes
+
+  /** One for each column named; the others keep their own. */
+  final case class ByColumn(dtypes: Map[String, Dtype]) extends Dtypes
+}
+
+object WriteOptions {
+
+  val BatchSize: OptionSpec[Int] = OptionSpec("batch_size", None,
+    "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
+    _.toIntOption.filter(_ > 0).toRight("a whole number from 1 on"))
+
+  val TailStrategy: OptionSpec[Tail] = OptionSpec(
+    "tail_strategy",
+    Some("write"),
+    "What becomes of the rows at a task's end that are too few for a batch: `write` a smaller batch, `drop` them, or " +
+      "`pad` the batch with zeros, which do not count as samples."
+  )(OptionSpec.oneOf(Tail.all)(_.name))
+
+  val NameColumn: OptionSpec[String] = OptionSpec(
+    "name_col",
+    None,
+    "The column, of strings or integers, whose value names a row's tensors: each row and column becomes a tensor of its own, " +
+      "for look-ups by key. In place of `batch_size`.",
+    verbatim = true
+  )(text => Option.when(text.nonEmpty)(text).toRight("a column's name"))
+
+  val Separator: OptionSpec[String] = OptionSpec("kv_separator", Some("__"),
+    "With `name_col` and several columns a tensor's name is the key, this, and the column's name.",
+    verbatim = true)(Right(_))
+
+  val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec("duplicatesStrategy", Some("fail"),
+    "With `name_col`, what becomes of a key that comes twice in one shard: `fail`, or `lastWin`: the last row counts.")(
+    OptionSpec.oneOf(Duplicates.all)(_.name))
+
+  val TargetShardSize: OptionSpec[Int] = OptionSpec(
+    "target_shard_size_mb",
+    Some("300"),
+    "The size in megabytes at which a shard closes that is written with `name_col`, from 50 to 1000. With `batch_size`, shards far " +
+      "under it earn a warning."
+  )(
+    _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
+      "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
+
+  val GenerateIndex: OptionSpec[Boolean] = OptionSpec(
+    "generate_index",
+    Some("false"),
+    "Write `_tensor_index.parquet`, which tells for each tensor its shard, shape, dtype and place. With `name_col`, a key in " +
+      "two shards is an error then. An index that is there is kept up by appends."
+  )(OptionSpec.flag)
+
+  val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
+    "The columns to write, separated by commas or as a JSON array. All of them by default, but for `name_col`.")(
+    parseColumns)
+
+  val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
+    "shapes",
+    None,
+    "The shape of one sample by column, as JSON: `{\"image\": [3, 224, 224], \"label\": []}`. By default an array is a " +
+      "vector of its length, and a Tensor Struct has its own shape."
+  )(parseShapes)
+
+  val TargetDtype: OptionSpec[Dtypes] = OptionSpec(
+    "dtype",
+    None,
+    "The dtype to write: one name for all columns, or a JSON object by column. By default an array takes its own: float " +
+      "F32, double F64, int I32, long I64, short I16, byte I8."
+  )(parseDtypes)
+
+  val RoundingMode: OptionSpec[Rounding] = OptionSpec("rounding", Some("truncate"),
+    "How numbers become F16 or BF16: `truncate` cuts bits off, `nearest_even` rounds as NumPy and PyTorch do.")(
+    OptionSpec.oneOf(Rounding.all)(_.name))
+
+  val Metadata: OptionSpec[Map[String, String]] = OptionSpec("metadata", Some("""{"format": "pt"}"""),
+    "What stands under `__metadata__` in every shard: a JSON object of strings.")(parseMetadata)
+
+  val all: Seq[OptionSpec[_]] = Seq(
+    BatchSize,
+    TailStrategy,
+    NameColumn,
+    Separator,
+    DuplicatesStrategy,
+    TargetShardSize,
+    GenerateIndex,
+    Columns,
+    Shapes,
+    TargetDtype,
+    RoundingMode,
+    Metadata)
+
+  def of(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
+    modeOf(options),
+    Columns.get(options),
+    Shapes.get(options).getOrElse(Map.empty),
+    TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
+    RoundingMode.get(options).get,
+    TargetShardSize.get(options).get * 1000000L,
+    GenerateIndex.get(options).get,
+    Metadata.get(options).get,
+    all.flatMap(spec => Option(options.get(spec.name)).map(spec.name -> _)).toMap
+  )
+
+  private def modeOf(options: CaseInsensitiveStringMap): WriteMode =
+    (BatchSize.get(options), NameColumn.get(options)) match {
+      case (Some(rows), None) => WriteMode.Batch(rows, TailStrategy.get(options).get)
+      case (None, Some(name)) =>
+        WriteMode.KeyValue(name, Separator.get(options).get, DuplicatesStrategy.get(options).get)
+      case (None, None) => throw new InvalidRequestException(
+          "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the " +
+            "column whose values name the tensors.")
+      case (Some(_), Some(_)) => throw new InvalidRequestException(
+          "The options `batch_size` and `name_col` exclude each other: rows are stacked into one tensor for each column, or " +
+            "each becomes a tensor of its own. Drop one.")
+    }
+
+  // A slip in an option must not pass: neither text behind the JSON nor a name twice.
+  private val mapper = new ObjectMapper()
+    .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+    .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
+
+  private def parseColumns(text: String): Either[String, Seq[String]] =
+    if (text.startsWith("[")) json(text).filter(n => n.isArray && n.elements.asScala.forall(_.isTextual))
+      .map(_.elements.asScala.map(_.asText).toVector).toRight("a JSON array of column names")
+    else Some(text.split(',').map(_.trim).toVector).filter(_.forall(_.nonEmpty)).toRight(
+      "column names separated by commas")
+
+  private def parseShapes(text: String): Either[String, Map[String, Seq[Int]]] =
+    fields(text)(shape).toRight("a JSON object of shapes, as in `{\"image\": [3, 224, 224], \"label\": []}`")
+
+  private def shape(node: JsonNode): Option[Seq[Int]] =
+    if (!node.isArray || !node.elements.asScala.forall(dim => dim.isInt && dim.asInt >= 0)) None
+    else Some(node.elements.asScala.map(_.asInt).toVector)
+
+  private def parseDtypes(text: String): Either[String, Dtypes] = {
+    val parsed =
+      if (text.startsWith("{")) fields(text)(node => Dtype.of(node.asText)).map(Dtypes.ByColumn(_))
+      else Dtype.of(text).map(Dtypes.Single(_))
+    parsed.toRight(
+      s"one of ${Dtype.all.map(_.name).mkString(", ")}, or a JSON object with one for each column")
+  }
+
+  private def parseMetadata(text: String): Either[String, Map[String, String]] =
+    fields(text)(node => Option.when(node.isTextual)(node.asText)).toRight(
+      "a JSON object whose values are strings")
+
+  /** The fields of a JSON object, if it is one and `value` takes them all. */
+  private def fields[A](text: String)(value: JsonNode => Option[A]): Option[Map[String, A]] =
+    json(text).filter(_.isObject).flatMap { node =>
+      val entries = node.properties.asScala.toSeq.map(entry => value(entry.getValue).map(entry.getKey -> _))
+      if (entries.forall(_.isDefined)) Some(entries.flatten.toMap) else None
+    }
+
+  private def json(text: String): Option[JsonNode] =
+    try Option(mapper.readTree(text))
+    catch { case _: JsonProcessingException => None }
+}

@@ -1,0 +1,134 @@
+package io.github.semyonsinchenko.safetensors.write.plan
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types._
+
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.format.{Dtype, Header}
+import io.github.semyonsinchenko.safetensors.types.TensorStruct
+
+/**
+ * A column to write.
+ *
+ * @param ordinal its place in the rows
+ * @param dtype   what its tensors must be; none where each Tensor Struct says so itself
+ * @param shape   of a sample; none where it is the cell's own
+ */
+final case class ColumnPlan(
+    name: String,
+    ordinal: Int,
+    cells: CellType,
+    dtype: Option[Dtype],
+    shape: Option[Seq[Int]],
+    rounding: Rounding)
+
+/**
+ * A write after all checks that schema and options allow. Made on the driver, handed to every task.
+ *
+ * @param schema  of the rows
+ * @param columns those that become tensors
+ * @param shardBytes the size that shards should have
+ */
+final case class WritePlan(
+    mode: WriteMode,
+    schema: StructType,
+    columns: Vector[ColumnPlan],
+    shardBytes: Long,
+    generateIndex: Boolean,
+    metadata: Map[String, String],
+    options: Map[String, String])
+
+object WritePlan {
+
+  /** @throws InvalidRequestException if these options cannot write these columns */
+  def of(options: WriteOptions, schema: StructType): WritePlan = {
+    val mode  = resolve(options.mode, schema)
+    val names = columnNames(options, mode, schema)
+    checkNames(names, mode)
+    val shapes = byColumn(WriteOptions.Shapes, options.shapes, names)
+    val dtypes = options.dtypes match {
+      case Dtypes.ByColumn(dtypes) => byColumn(WriteOptions.TargetDtype, dtypes, names)
+      case Dtypes.Single(dtype)    => names.map(_ -> dtype).toMap
+    }
+    val columns =
+      names.map(name => plan(name, schema, dtypes.get(name), shapes.get(name), options.rounding)).toVector
+    WritePlan(mode, schema, columns, options.shardBytes, options.generateIndex, options.metadata,
+      options.asGiven)
+  }
+
+  private def resolve(mode: WriteMode, schema: StructType): WriteMode = mode match {
+    case batch: WriteMode.Batch => batch
+    case keyed: WriteMode.KeyValue =>
+      val name = resolve(WriteOptions.NameColumn, keyed.nameColumn, schema)
+      if (!isKey(schema(name).dataType)) throw new InvalidRequestException(
+        s"Option `name_col` names `$name`, which is ${schema(name).dataType.simpleString}, but keys are strings or integers. " +
+          "Cast it.")
+      keyed.copy(nameColumn = name)
+  }
+
+  private def isKey(dataType: DataType): Boolean = dataType match {
+    case _: StringType                                 => true
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _                                             => false
+  }
+
+  private def columnNames(options: WriteOptions, mode: WriteMode, schema: StructType): Seq[String] =
+    options.columns.map(_.map(resolve(WriteOptions.Columns, _, schema))).getOrElse(mode match {
+      case keyed: WriteMode.KeyValue => schema.fieldNames.toSeq.filter(_ != keyed.nameColumn)
+      case _: WriteMode.Batch        => schema.fieldNames.toSeq
+    })
+
+  private def resolve(option: OptionSpec[_], name: String, schema: StructType): String =
+    find(name, schema.fieldNames.toSeq).getOrElse(throw new InvalidRequestException(
+        s"Option `${option.name}` names `$name`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
+
+  /** The column of that name, by Spark's rule for case where no name is the same. */
+  private def find(name: String, columns: Seq[String]): Option[String] =
+    columns.find(_ == name).orElse(columns.find(SQLConf.get.resolver(_, name)))
+
+  private def checkNames(names: Seq[String], mode: WriteMode): Unit = {
+    if (names.isEmpty) throw new InvalidRequestException("There is no column to write.")
+    names.groupBy(_.toLowerCase).values.find(_.size > 1).foreach { same =>
+      throw new InvalidRequestException(
+        s"Columns ${same.map(n => s"`$n`").mkString(" and ")} differ only in case or not at all, and Spark could not tell " +
+          "their tensors apart when it reads them. Rename one.")
+    }
+    if (mode.isInstanceOf[WriteMode.Batch] && names.contains(Header.MetadataName))
+      throw new InvalidRequestException(
+        s"Column `${Header.MetadataName}` would be a tensor that no reader finds: the format keeps that name. Rename it.")
+  }
+
+  /** An option's values by the columns' own names. */
+  private def byColumn[A](
+      option: OptionSpec[_],
+      values: Map[String, A],
+      columns: Seq[String]): Map[String, A] =
+    values.map { case (name, value) =>
+      find(name, columns).getOrElse(throw new InvalidRequestException(
+          s"Option `${option.name}` names `$name`, but the columns to write are: ${columns.mkString(", ")}.")) -> value
+    }
+
+  private def plan(
+      name: String,
+      schema: StructType,
+      asked: Option[Dtype],
+      shape: Option[Seq[Int]],
+      rounding: Rounding): ColumnPlan = {
+    val ordinal = schema.fieldIndex(name)
+    val cells = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
+        s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected numbers, arrays of " +
+          s"numbers, vectors of Spark ML, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
+    ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), shape, rounding)
+  }
+
+  private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {
+    case CellType.Tensor => asked
+    case numbers: CellType.Numbers =>
+      val dtype = asked.getOrElse(numbers.number.dtype)
+      if (!Encoder.targets.contains(dtype)) throw new InvalidRequestException(
+        s"Column `$name` holds numbers, which cannot be written as $dtype, only as: ${Encoder.targets.mkString(", ")}. " +
+          "Give Tensor Structs that hold the bytes.")
+      Some(dtype)
+  }
+}

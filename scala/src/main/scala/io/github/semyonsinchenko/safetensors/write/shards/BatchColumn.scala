@@ -1,0 +1,42 @@
+package io.github.semyonsinchenko.safetensors.write.shards
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoder, InvalidCellException, Sample}
+import io.github.semyonsinchenko.safetensors.write.memory.Payload
+import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
+
+/** One column of a batch: its bytes so far, and the sample that all its rows must be like. */
+private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
+  private val encoder        = CellEncoder.of(plan)
+  private var sample: Sample = _
+  private val summary        = new ColumnSummary(plan)
+
+  private val toPayload: Dtype => Payload = _ => payload
+
+  def name: String = plan.name
+
+  def dtype: Dtype = sample.dtype
+
+  def shape: Seq[Int] = sample.shape
+
+  /** Appends a row's cell; `rows` are in the batch already. */
+  def append(row: InternalRow, rows: Int): Unit = {
+    val next = encoder.append(row, plan.ordinal, toPayload)
+    if ((next ne sample) && next != sample) {
+      if (rows > 0) throw new InvalidCellException(
+        s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")
+      summary.note(next)
+      sample = next
+    }
+  }
+
+  /** Fills a batch of `rows` up to `batchSize` rows with zeros. */
+  def pad(rows: Int, batchSize: Int): Unit = payload.appendZeros(payload.size / rows * (batchSize - rows))
+
+  def discard(): Unit = payload.clear()
+
+  def record: ColumnRecord = summary.record
+}

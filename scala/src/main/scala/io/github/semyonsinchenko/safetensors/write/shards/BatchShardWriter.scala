@@ -1,0 +1,64 @@
+package io.github.semyonsinchenko.safetensors.write.shards
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
+import io.github.semyonsinchenko.safetensors.write.encode.InvalidRowException
+import io.github.semyonsinchenko.safetensors.write.memory.Payload
+import io.github.semyonsinchenko.safetensors.write.plan.{Tail, WriteMode, WritePlan}
+
+/** Stacks rows: each column becomes one tensor of a shard, with the rows as its first dimension. */
+private[write] final class BatchShardWriter(
+    plan: WritePlan,
+    mode: WriteMode.Batch,
+    partition: Int,
+    newPayload: () => Payload,
+    shards: Shards)
+    extends ShardWriter {
+
+  private val columns = plan.columns.map(new BatchColumn(_, newPayload()))
+  private var rows    = 0
+  private var written = 0L
+
+  override def write(row: InternalRow): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      val column = columns(i)
+      InvalidRowException.locating(column.name, s"row $written of partition $partition")(
+        column.append(row, rows))
+      i += 1
+    }
+    rows += 1
+    written += 1
+    if (rows == mode.rows) closeShard(rows)
+  }
+
+  /** Writes what is left, as the tail strategy says. */
+  override def finish(): Unit = if (rows > 0) mode.tail match {
+    case Tail.Write => closeShard(rows)
+    case Tail.Drop  => columns.foreach(_.discard())
+    case Tail.Pad   => columns.foreach(_.pad(rows, mode.rows)); closeShard(mode.rows)
+  }
+
+  override def schema: Seq[ColumnRecord] = columns.map(_.record)
+
+  override def close(): Unit = columns.foreach(_.payload.close())
+
+  private def closeShard(leading: Int): Unit = {
+    val sorted = columns.sortBy(c => (c.dtype, c.name))(HeaderWriter.order)
+    shards.write(place(sorted, leading), rows.toLong)(out => sorted.foreach(_.payload.drain(out)))
+    rows = 0
+  }
+
+  private def place(sorted: Seq[BatchColumn], leading: Int): Seq[TensorInfo] = {
+    var begin = 0L
+    sorted.map { column =>
+      val end = begin + column.payload.size
+      val tensor =
+        TensorInfo(column.name, column.dtype, (leading +: column.shape).map(_.toLong).toVector, begin, end)
+      begin = end
+      tensor
+    }
+  }
+}

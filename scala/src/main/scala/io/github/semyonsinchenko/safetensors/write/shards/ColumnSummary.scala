@@ -1,0 +1,44 @@
+package io.github.semyonsinchenko.safetensors.write.shards
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.write.encode.Sample
+import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
+
+/** What the samples of a column have in common. */
+private[write] final class ColumnSummary(plan: ColumnPlan) {
+  private var first: Sample = _
+  private var sameDtype     = true
+  private var sameShape     = true
+
+  def note(sample: Sample): Unit =
+    if (first == null) first = sample
+    else if (sample ne first) {
+      sameDtype &&= sample.dtype == first.dtype
+      sameShape &&= sample.shape == first.shape
+    }
+
+  /** Without a sample, what the options say. */
+  def record: ColumnRecord =
+    if (first == null) ColumnRecord(plan.name, plan.dtype.map(_.name), plan.shape)
+    else ColumnRecord(
+      plan.name,
+      Option.when(sameDtype)(first.dtype.name),
+      Option.when(sameShape)(first.shape))
+}
+
+private[write] object ColumnSummary {
+
+  /**
+   * The columns of a dataset by its parts: a dtype and a shape where all parts have the same.
+   *
+   * @param parts of those that have rows, at least; all parts know the same columns
+   */
+  def merge(parts: Seq[Seq[ColumnRecord]]): Seq[ColumnRecord] =
+    parts.headOption.toSeq.flatten.map { first =>
+      val records = parts.flatMap(_.find(_.name == first.name))
+      ColumnRecord(first.name, agreed(records.map(_.dtype)), agreed(records.map(_.shape)))
+    }
+
+  private def agreed[A](values: Seq[Option[A]]): Option[A] =
+    if (values.distinct.size == 1) values.head else None
+}

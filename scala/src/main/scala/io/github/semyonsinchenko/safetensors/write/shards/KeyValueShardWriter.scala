@@ -1,0 +1,115 @@
+package io.github.semyonsinchenko.safetensors.write.shards
+
+import java.util
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
+import io.github.semyonsinchenko.safetensors.format.{Dtype, HeaderWriter, TensorInfo}
+import io.github.semyonsinchenko.safetensors.write.encode.{
+  InvalidCellException,
+  InvalidRowException,
+  KeyReader
+}
+import io.github.semyonsinchenko.safetensors.write.memory.Payload
+import io.github.semyonsinchenko.safetensors.write.plan.{Duplicates, WriteMode, WritePlan}
+
+/** Names tensors by their rows' keys: each cell becomes a tensor of its own. */
+private[write] final class KeyValueShardWriter(
+    plan: WritePlan,
+    mode: WriteMode.KeyValue,
+    partition: Int,
+    newPayload: () => Payload,
+    shards: Shards)
+    extends ShardWriter {
+  import KeyValueShardWriter._
+
+  private val keys =
+    new KeyReader(plan.schema.fieldIndex(mode.nameColumn), plan.schema(mode.nameColumn).dataType)
+  private val columns =
+    plan.columns.map(new KeyValueColumn(_, mode.separator, isOnly = plan.columns.size == 1))
+  private val sections = mutable.HashMap.empty[Dtype, Section]
+  private val entries  = new util.HashMap[String, Entry]
+
+  private var rows        = 0L
+  private var written     = 0L
+  private var bytes       = 0L
+  private var headerBytes = 0L
+  private var lastRow     = 0L
+
+  override def write(row: InternalRow): Unit = {
+    if (rows > 0 && isFull) closeShard()
+    val before = bytes + headerBytes
+    val key    = InvalidRowException.locating(mode.nameColumn, place)(keys.of(row))
+    var i      = 0
+    while (i < columns.length) {
+      InvalidRowException.locating(columns(i).name, s"$place, key `$key`")(add(columns(i), key, row))
+      i += 1
+    }
+    lastRow = bytes + headerBytes - before
+    rows += 1
+    written += 1
+  }
+
+  // Before the row that would cross the line: rows are mostly as large as the one before.
+  private def isFull: Boolean =
+    bytes + headerBytes + lastRow > plan.shardBytes || headerBytes > MaxHeaderBytes
+
+  private def place: String = s"row $written of partition $partition"
+
+  private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
+    val name                     = column.tensorName(key)
+    val (sample, section, begin) = column.append(row, sectionOf)
+    val entry                    = new Entry(name, sample.shape, begin, section.payload.size)
+    section.add(entry)
+    val before = entries.put(name, entry)
+    if (before != null) replace(before)
+    bytes += entry.end - begin
+    headerBytes += entryBytes(name, sample.shape)
+  }
+
+  private def replace(entry: Entry): Unit = mode.duplicates match {
+    case Duplicates.Fail => throw new InvalidCellException(
+        s"the key `${entry.name}` a second time in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
+    case Duplicates.LastWin => entry.replaced = true
+  }
+
+  private def sectionOf(dtype: Dtype): Section =
+    sections.getOrElseUpdate(dtype, new Section(dtype, newPayload()))
+
+  override def finish(): Unit = if (rows > 0) closeShard()
+
+  override def schema: Seq[ColumnRecord] = columns.map(_.record)
+
+  override def close(): Unit = sections.values.foreach(_.payload.close())
+
+  private def closeShard(): Unit = {
+    val sorted =
+      sections.values.filterNot(_.isEmpty).toSeq.sortBy(section => (section.dtype, ""))(HeaderWriter.order)
+    val placed = sorted.foldLeft(Vector.empty[TensorInfo]) {
+      (before, section) => before ++ section.place(before.lastOption.fold(0L)(_.end))
+    }
+    shards.write(placed, entries.size.toLong / columns.size) { out =>
+      sections.values.filter(_.isEmpty).foreach(_.drain(_ => ()))
+      sorted.foreach(_.drain(out))
+    }
+    entries.clear()
+    rows = 0
+    bytes = 0
+    headerBytes = 0
+  }
+}
+
+private object KeyValueShardWriter {
+
+  // Hosted services read headers up to 25 MB.
+  private val MaxHeaderBytes = 24L * 1000 * 1000
+
+  // Quotes, field names, dtype and two offsets of up to 10 digits.
+  private val EntryOverhead = 75
+
+  private def entryBytes(name: String, shape: Seq[Int]): Long =
+    HeaderWriter.length(name) + EntryOverhead + shape.size * 5L
+}

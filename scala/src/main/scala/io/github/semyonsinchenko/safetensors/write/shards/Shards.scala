@@ -1,0 +1,44 @@
+package io.github.semyonsinchenko.safetensors.write.shards
+
+import java.nio.ByteBuffer
+
+import scala.collection.mutable
+
+import io.github.semyonsinchenko.safetensors.dataset.ShardRecord
+import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
+import io.github.semyonsinchenko.safetensors.index.IndexRuns
+
+/** The shards of a task: writes them, and keeps their records in the order of their rows. */
+private[write] final class Shards(
+    metadata: Map[String, String],
+    names: ShardNames,
+    open: String => ShardFile,
+    index: Option[IndexRuns],
+    metrics: WriteCounters) {
+
+  private val written = mutable.ArrayBuffer.empty[ShardRecord]
+
+  def records: Seq[ShardRecord] = written.toSeq
+
+  def indexRuns: Seq[String] = index.toSeq.flatMap(_.files)
+
+  /**
+   * Writes a shard.
+   *
+   * @param tensors in the order of their bytes
+   * @param drain   hands their bytes over, in that order
+   */
+  def write(tensors: Seq[TensorInfo], samples: Long)(drain: (ByteBuffer => Unit) => Unit): Unit =
+    metrics.shard {
+      val header = HeaderWriter.bytes(metadata, tensors)
+      val name   = names.next()
+      val file   = open(name)
+      try {
+        file.write(ByteBuffer.wrap(header))
+        drain(file.write)
+      } finally file.close()
+      index.foreach(_.add(name, tensors, header.length.toLong))
+      written += ShardRecord(name, samples, file.length, header.length.toLong, file.crc32c)
+      file.length
+    }
+}
