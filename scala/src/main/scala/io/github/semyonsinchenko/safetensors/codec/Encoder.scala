@@ -3,7 +3,6 @@ package io.github.semyonsinchenko.safetensors.codec
 import java.nio.ByteBuffer
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.format.Dtype._
 
 /**
  * Encodes arrays of one primitive type as one dtype; chosen once per column.
@@ -25,37 +24,4 @@ abstract class Encoder[A] extends Serializable {
    *                                   have been written
    */
   def encode(values: A, out: ByteBuffer): Unit
-}
-
-object Encoder {
-
-  /** The dtypes that numbers can be encoded as: the specification's 12. */
-  val targets: Vector[Dtype] = Vector(F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64)
-
-  /** For signed bytes, as Spark's are. */
-  def bytes(dtype: Dtype, rounding: Rounding): Encoder[Array[Byte]] =
-    if (dtype == I8) BytesToI8 else new ThroughDouble(Widening.bytes, Sink(dtype, rounding))
-
-  def shorts(dtype: Dtype, rounding: Rounding): Encoder[Array[Short]] =
-    if (dtype == I16) ShortsToI16 else new ThroughDouble(Widening.shorts, Sink(dtype, rounding))
-
-  def ints(dtype: Dtype, rounding: Rounding): Encoder[Array[Int]] =
-    if (dtype == I32) IntsToI32 else new ThroughDouble(Widening.ints, Sink(dtype, rounding))
-
-  def longs(dtype: Dtype, rounding: Rounding): Encoder[Array[Long]] = dtype match {
-    case I64 => LongsToI64
-    case U64 => LongsToU64
-    case F64 => new ThroughDouble(Widening.longsToNearest, Sink(dtype, rounding))
-    case _   => new ThroughDouble(Widening.longsToOdd, Sink(dtype, rounding))
-  }
-
-  def floats(dtype: Dtype, rounding: Rounding): Encoder[Array[Float]] = dtype match {
-    case F32  => FloatsToF32
-    case F16  => new FloatsToHalf(F16, HalfFloat.F16, rounding)
-    case BF16 => new FloatsToHalf(BF16, HalfFloat.BF16, rounding)
-    case _    => new ThroughDouble(Widening.floats, Sink(dtype, rounding))
-  }
-
-  def doubles(dtype: Dtype, rounding: Rounding): Encoder[Array[Double]] =
-    if (dtype == F64) DoublesToF64 else new ThroughDouble(Widening.doubles, Sink(dtype, rounding))
 }

@@ -25,7 +25,7 @@ private[codec] object Sink {
     case U8 | I8 | U16 | I16 | U32 | I32 | I64 => new ToInteger(dtype)
     case other =>
       throw new IllegalArgumentException(
-        s"Numbers cannot be encoded as $other, only as one of ${Encoder.targets.mkString(", ")}.")
+        s"Numbers cannot be encoded as $other, only as one of ${Encoders.targets.mkString(", ")}.")
   }
 
   private object ToF64 extends Sink(F64) {

@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.common
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.AnalysisException
 
 /** What a user asked for and cannot have, found on the driver before any task runs. */
@@ -8,3 +9,7 @@ class InvalidRequestException(message: String, cause: Option[Throwable] = None)
 
 /** A path at which there is nothing to read. */
 final class NoDataException(message: String) extends InvalidRequestException(message)
+
+object NoDataException {
+  def at(path: Path) = new NoDataException(s"Path does not exist: $path.")
+}

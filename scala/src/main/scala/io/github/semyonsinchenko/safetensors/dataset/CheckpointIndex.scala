@@ -7,10 +7,10 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
 import io.github.semyonsinchenko.safetensors.format.TensorInfo
 import io.github.semyonsinchenko.safetensors.index.Keys
-import io.github.semyonsinchenko.safetensors.storage.AtomicFile
+import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
  * `model.safetensors.index.json`: which tensor of a checkpoint is in which of its files, as Hugging Face's libraries write it.
@@ -44,7 +44,7 @@ private[dataset] object CheckpointIndex {
 
   private val Name = """.+\.safetensors\.index(\.[^.]+)?\.json""".r
 
-  def isOne(path: Path): Boolean = Name.matches(path.getName) && !DataFile.isHidden(path)
+  def isOne(path: Path): Boolean = Name.matches(path.getName) && !FileNames.isHidden(path)
 
   /** Whether it is of the same weights in another dtype, as `model.safetensors.index.fp16.json`. */
   def isVariant(path: Path): Boolean = !path.getName.endsWith(".index.json")
@@ -55,12 +55,12 @@ private[dataset] object CheckpointIndex {
       s"$path is not a valid checkpoint index: $detail. Mend it, or name the safetensors files themselves as the paths.")
     def file(entry: java.util.Map.Entry[String, JsonNode]) = {
       val name = entry.getValue.asText
-      if (!entry.getValue.isTextual || !DataFile.isPlainName(name))
+      if (!entry.getValue.isTextual || !FileNames.isPlain(name))
         fault(s"tensor `${entry.getKey}` is in ${entry.getValue}, which is not a file name in its directory")
       entry.getKey -> name
     }
     val bytes =
-      AtomicFile.read(path, path.getFileSystem(conf)).getOrElse(throw DatasetFiles.absent(path))
+      AtomicFile.read(path, path.getFileSystem(conf)).getOrElse(throw NoDataException.at(path))
     val weights =
       try mapper.readTree(bytes).path("weight_map")
       catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }

@@ -1,8 +1,8 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
+import org.apache.hadoop.fs.{EtagSource, FileStatus}
 
-import io.github.semyonsinchenko.safetensors.storage.StoredFile
+import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
 
 /**
  * A safetensors file to read.
@@ -37,24 +37,6 @@ object DataFile {
 
   /** Whether a listing takes the file for data. */
   def isData(status: FileStatus): Boolean =
-    status.isFile && status.getPath.getName.endsWith(Suffix) && !isHidden(status.getPath)
+    status.isFile && status.getPath.getName.endsWith(Suffix) && !FileNames.isHidden(status.getPath)
 
-  /** Whether a name stays in its directory: a manifest or an index must not lead a reader elsewhere. */
-  def isPlainName(name: String): Boolean =
-    name.nonEmpty && name != "." && name != ".." && !name.exists(c => c == '/' || c == '\\')
-
-  def isHidden(path: Path): Boolean = path.getName.startsWith("_") || path.getName.startsWith(".")
-
-  /** As Spark's own sources have it: a partition column may begin with `_`. */
-  def isHiddenFolder(path: Path): Boolean =
-    isHidden(path) && !(path.getName.startsWith("_") && path.getName.contains("="))
 }
-
-/**
- * What a manifest says of a shard.
- *
- * @param headerBytes where its byte buffer begins
- * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
- * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
- */
-final case class ShardFacts(headerBytes: Long, samples: Option[Long], columns: Seq[ColumnRecord])

@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
 import io.github.semyonsinchenko.safetensors.index.TensorIndex
+import io.github.semyonsinchenko.safetensors.storage.FileNames
 
 /**
  * A directory, as it is read.
@@ -75,9 +76,7 @@ object DatasetFiles {
 
   private def list(directory: Path, conf: Configuration): Vector[FileStatus] =
     try directory.getFileSystem(conf).listStatus(directory).toVector
-    catch { case _: FileNotFoundException => throw absent(directory) }
-
-  private[dataset] def absent(path: Path) = new NoDataException(s"Path does not exist: $path.")
+    catch { case _: FileNotFoundException => throw NoDataException.at(directory) }
 
   private def withoutManifest(present: Present, conf: Configuration): Directory =
     present.checkpoint.fold(present.dataFiles)(path => present.filesOf(CheckpointIndex.read(path, conf)))
@@ -91,7 +90,7 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
   private val data   = files.filter(DataFile.isData)
 
   private def folders =
-    statuses.filter(_.isDirectory).map(_.getPath).filterNot(DataFile.isHiddenFolder).sorted
+    statuses.filter(_.isDirectory).map(_.getPath).filterNot(FileNames.isHiddenFolder).sorted
 
   def has(name: String): Boolean = byName.contains(name)
 

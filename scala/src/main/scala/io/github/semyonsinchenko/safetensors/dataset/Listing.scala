@@ -8,6 +8,7 @@ import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException, Parallel}
+import io.github.semyonsinchenko.safetensors.storage.FileNames
 
 /**
  * What to list below the paths of a read.
@@ -108,9 +109,9 @@ private final class Lister(rules: ListingRules, conf: Configuration) {
     catch {
       case _: FileNotFoundException =>
         val matched = glob(path, fs)
-        if (matched.isEmpty) throw DatasetFiles.absent(path)
+        if (matched.isEmpty) throw NoDataException.at(path)
         val data = matched.filter(status =>
-          if (status.isFile) DataFile.isData(status) else !DataFile.isHiddenFolder(status.getPath))
+          if (status.isFile) DataFile.isData(status) else !FileNames.isHiddenFolder(status.getPath))
         if (data.isEmpty) throw new NoDataException(
           s"$path matches no directory and no name that ends in `${DataFile.Suffix}`, only others such as ${matched.head.getPath}.")
         data

@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.DataException
-import io.github.semyonsinchenko.safetensors.storage.AtomicFile
+import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
  * One shard of a dataset.
@@ -24,6 +24,15 @@ final case class ShardRecord(file: String, samples: Long, bytes: Long, headerByt
 
 /** A tensor column as it was written; shape is per sample, and absent where rows differ or there were none. */
 final case class ColumnRecord(name: String, dtype: Option[String], shape: Option[Seq[Int]])
+
+/**
+ * What a manifest says of a shard.
+ *
+ * @param headerBytes where its byte buffer begins
+ * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
+ * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
+ */
+final case class ShardFacts(headerBytes: Long, samples: Option[Long], columns: Seq[ColumnRecord])
 
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
@@ -176,7 +185,7 @@ private object ManifestJson {
     /** A name in this directory: a manifest must not lead a reader elsewhere. */
     def fileName(parent: JsonNode, name: String): String = {
       val file = text(parent, name)
-      if (!DataFile.isPlainName(file))
+      if (!FileNames.isPlain(file))
         fault(s"the shard `$file` is not a file name in its directory")
       file
     }

@@ -32,7 +32,7 @@ object Header {
   val MaxSize = 100000000
 
   /** The entry of a header that is no tensor, but a map of strings. */
-  val MetadataName = "__metadata__"
+  val MetadataName: String = HeaderParser.MetadataName
 
   /** Bytes before the header, which tell its length. */
   val Prefix = 8

@@ -23,6 +23,8 @@ private[format] final case class ParsedHeader(
  */
 private[format] object HeaderParser {
 
+  final val MetadataName = "__metadata__"
+
   def parse(bytes: Array[Byte], start: Int, end: Int): ParsedHeader =
     new HeaderFields(new JsonScanner(bytes, start, end)).result()
 
@@ -35,8 +37,8 @@ private[format] object HeaderParser {
     def result(): ParsedHeader = {
       var hasMetadata = false
       json.fields {
-        case Header.MetadataName if hasMetadata => throw json.fault(s"`${Header.MetadataName}` a second time")
-        case Header.MetadataName                => hasMetadata = true; readMetadata()
+        case MetadataName if hasMetadata => throw json.fault(s"`${MetadataName}` a second time")
+        case MetadataName                => hasMetadata = true; readMetadata()
         case name => noteIf(tensors.put(name, readTensor(name)) != null, s"tensor `$name`")
       }
       json.finish()
@@ -50,8 +52,8 @@ private[format] object HeaderParser {
     private def readMetadata(): Unit =
       if (json.peek() == 'n') json.literal("null")
       else json.fields { key =>
-        if (json.peek() != '"') throw json.fault(s"`${Header.MetadataName}` value of `$key` is not a string")
-        noteIf(metadata.contains(key), s"key `$key` of `${Header.MetadataName}`")
+        if (json.peek() != '"') throw json.fault(s"`${MetadataName}` value of `$key` is not a string")
+        noteIf(metadata.contains(key), s"key `$key` of `${MetadataName}`")
         metadata = metadata.updated(key, json.string())
       }
 

@@ -2,16 +2,16 @@ package io.github.semyonsinchenko.safetensors.functions
 
 import org.apache.spark.sql.catalyst.util.ArrayData
 
-import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /** The checks of the functions' arguments, in the same words at analysis and for a row. Left is what is wrong. */
 private[functions] object Arguments {
 
   def dtype(name: String): Either[String, Dtype] = {
-    def use = s"Use one of ${Encoder.targets.mkString(", ")}."
+    def use = s"Use one of ${Encoders.targets.mkString(", ")}."
     Dtype.of(name) match {
-      case Some(dtype) if Encoder.targets.contains(dtype) => Right(dtype)
+      case Some(dtype) if Encoders.targets.contains(dtype) => Right(dtype)
       case Some(dtype) => Left(s"numbers cannot be encoded as dtype $dtype. $use")
       case None        => Left(s"there is no dtype `$name`. $use")
     }

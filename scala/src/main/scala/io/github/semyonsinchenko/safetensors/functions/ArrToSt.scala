@@ -83,7 +83,7 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
 }
 
 object ArrToSt {
-  val name = "arr_to_st"
+  val name: String = ArrayToTensor.FunctionName
 
   /** What Spark casts the arguments to, by the type of the first. */
   private[functions] def inputTypes(array: DataType): Seq[DataType] = {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding, UnencodableValueException}
+import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding, UnencodableValueException}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 
@@ -20,7 +20,7 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
 
   // Small, and made on the first row of a task: rows may each name a dtype of their own.
   @transient private lazy val targets: Map[(UTF8String, UTF8String), Target] = (for {
-    dtype    <- Encoder.targets
+    dtype    <- Encoders.targets
     rounding <- Rounding.all
     name = UTF8String.fromString(dtype.name)
   } yield (name, UTF8String.fromString(rounding.name)) ->
@@ -51,6 +51,8 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
 
 private[functions] object ArrayToTensor {
 
+  val FunctionName = "arr_to_st"
+
   def takes(elementType: DataType): Boolean = NumberType.of(elementType).isDefined
 
   private final class Target(dtype: Dtype, val name: UTF8String, encode: NumberType.Encode) {
@@ -70,5 +72,5 @@ private[functions] object ArrayToTensor {
   private def orRefuse[T](checked: Either[String, T]): T =
     checked.fold(message => throw error(message), identity)
 
-  private def error(message: String): Throwable = new InvalidTensorException(ArrToSt.name, message)
+  private def error(message: String): Throwable = new InvalidTensorException(FunctionName, message)
 }

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.ArrayType
 
-import io.github.semyonsinchenko.safetensors.codec.{Decoder, UnencodableValueException}
+import io.github.semyonsinchenko.safetensors.codec.{Decoders, UnencodableValueException}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
@@ -16,7 +16,7 @@ final class TensorToArray(elements: Elements) extends Serializable {
     for ((name, field) <- TensorToArray.fields)
       if (tensor.isNullAt(field)) throw error(s"the tensor's `$name` is null.")
     val dtype = knownDtype(tensor.getUTF8String(TensorStruct.Dtype).toString)
-    val decoder = Decoder.of(dtype).getOrElse(throw error(
+    val decoder = Decoders.of(dtype).getOrElse(throw error(
         s"$dtype elements cannot be given as ${elements.dataType.sql}. Take the tensor's `data`, and decode it in Python."))
     val bytes = tensor.getBinary(TensorStruct.Data)
     checkLength(bytes.length, dtype, tensor.getArray(TensorStruct.Shape))
@@ -25,7 +25,7 @@ final class TensorToArray(elements: Elements) extends Serializable {
   }
 
   private def knownDtype(name: String): Dtype = Dtype.of(name).getOrElse(throw error(
-      s"the tensor's dtype is `$name`, which is none. Use one of ${Decoder.sources.mkString(", ")}."))
+      s"the tensor's dtype is `$name`, which is none. Use one of ${Decoders.sources.mkString(", ")}."))
 
   private def checkLength(bytes: Int, dtype: Dtype, shape: ArrayData): Unit = {
     val dims  = Arguments.shape(shape).fold(message => throw error(message), identity)

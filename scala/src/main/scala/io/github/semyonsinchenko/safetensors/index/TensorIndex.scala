@@ -20,16 +20,6 @@ import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
- * Where a tensor lies.
- *
- * @param key   its name in the shard
- * @param file  the shard
- * @param start its first byte in the file
- * @param end   the byte behind its last
- */
-final case class IndexEntry(key: String, file: String, shape: Seq[Int], dtype: String, start: Long, end: Long)
-
-/**
  * `_tensor_index.parquet`: every tensor of a dataset, sorted by key as UTF-8 bytes. Its footer names the commit that it was
  * made in; where the manifest's is another, it is out of date and counts for nothing.
  */
@@ -169,13 +159,4 @@ object TensorIndex {
       group.getLong("data_end", 0)
     )
   }
-}
-
-/** Entries that come from an open file. */
-final class CloseableEntries(entries: Iterator[IndexEntry], whenClosed: () => Unit)
-    extends Iterator[IndexEntry]
-    with AutoCloseable {
-  override def hasNext: Boolean   = entries.hasNext
-  override def next(): IndexEntry = entries.next()
-  override def close(): Unit      = whenClosed()
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.bitset.BitSetMethods
 
-import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.codec.{Encoder, Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
@@ -43,37 +43,37 @@ object NumberType {
 
   case object Byte extends NumberType(ByteType, Dtype.I8) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.bytes(target, rounding))(_.toByteArray())
+      via(Encoders.bytes(target, rounding))(_.toByteArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getByte(ordinal)))
   }
   case object Short extends NumberType(ShortType, Dtype.I16) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.shorts(target, rounding))(_.toShortArray())
+      via(Encoders.shorts(target, rounding))(_.toShortArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getShort(ordinal)))
   }
   case object Int extends NumberType(IntegerType, Dtype.I32) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.ints(target, rounding))(_.toIntArray())
+      via(Encoders.ints(target, rounding))(_.toIntArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getInt(ordinal)))
   }
   case object Long extends NumberType(LongType, Dtype.I64) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.longs(target, rounding))(_.toLongArray())
+      via(Encoders.longs(target, rounding))(_.toLongArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getLong(ordinal)))
   }
   case object Float extends NumberType(FloatType, Dtype.F32) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.floats(target, rounding))(_.toFloatArray())
+      via(Encoders.floats(target, rounding))(_.toFloatArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getFloat(ordinal)))
   }
   case object Double extends NumberType(DoubleType, Dtype.F64) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
-      via(Encoder.doubles(target, rounding))(_.toDoubleArray())
+      via(Encoders.doubles(target, rounding))(_.toDoubleArray())
     def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
       UnsafeArrayData.fromPrimitiveArray(Array(row.getDouble(ordinal)))
   }

@@ -8,15 +8,17 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 object Codec {
   import Rounding.Truncate
 
-  def bytes(dtype: Dtype, values: Byte*): Array[Byte] = encode(Encoder.bytes(dtype, Truncate), values.toArray)
+  def bytes(dtype: Dtype, values: Byte*): Array[Byte] =
+    encode(Encoders.bytes(dtype, Truncate), values.toArray)
   def shorts(dtype: Dtype, values: Short*): Array[Byte] =
-    encode(Encoder.shorts(dtype, Truncate), values.toArray)
-  def ints(dtype: Dtype, values: Int*): Array[Byte]   = encode(Encoder.ints(dtype, Truncate), values.toArray)
-  def longs(dtype: Dtype, values: Long*): Array[Byte] = encode(Encoder.longs(dtype, Truncate), values.toArray)
+    encode(Encoders.shorts(dtype, Truncate), values.toArray)
+  def ints(dtype: Dtype, values: Int*): Array[Byte] = encode(Encoders.ints(dtype, Truncate), values.toArray)
+  def longs(dtype: Dtype, values: Long*): Array[Byte] =
+    encode(Encoders.longs(dtype, Truncate), values.toArray)
   def floats(dtype: Dtype, values: Float*): Array[Byte] =
-    encode(Encoder.floats(dtype, Truncate), values.toArray)
+    encode(Encoders.floats(dtype, Truncate), values.toArray)
   def doubles(dtype: Dtype, values: Double*): Array[Byte] =
-    encode(Encoder.doubles(dtype, Truncate), values.toArray)
+    encode(Encoders.doubles(dtype, Truncate), values.toArray)
 
   def encode[A](encoder: Encoder[A], values: A): Array[Byte] = {
     val length = java.lang.reflect.Array.getLength(values)
@@ -26,7 +28,7 @@ object Codec {
     out.array
   }
 
-  def decoder(dtype: Dtype): Decoder = Decoder.of(dtype).get
+  def decoder(dtype: Dtype): Decoder = Decoders.of(dtype).get
 
   /** The one 16-bit element as an unsigned number. */
   def bits(bytes: Array[Byte]): Int = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getShort & 0xffff

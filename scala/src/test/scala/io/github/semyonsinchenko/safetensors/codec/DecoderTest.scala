@@ -1,11 +1,12 @@
 package io.github.semyonsinchenko.safetensors.codec
 
 import Codec._
-import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.format.Dtype._
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.format.Dtype._
 
 class DecoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
@@ -43,7 +44,7 @@ class DecoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("dtypes that are no single numbers have no decoder") {
     for (dtype <- Dtype.all)
-      assert(Decoder.of(dtype).isEmpty == Set[Dtype](C64, F4, F6_E2M3, F6_E3M2).contains(dtype), dtype)
+      assert(Decoders.of(dtype).isEmpty == Set[Dtype](C64, F4, F6_E2M3, F6_E3M2).contains(dtype), dtype)
   }
 
   test("integers come back as they were, as longs") {

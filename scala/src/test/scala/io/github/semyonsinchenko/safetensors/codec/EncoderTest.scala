@@ -4,11 +4,12 @@ import java.io.{ByteArrayInputStream, ByteArrayOutputStream, ObjectInputStream, 
 import java.nio.{ByteBuffer, ByteOrder}
 
 import Codec._
-import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.format.Dtype._
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.format.Dtype._
 
 class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
@@ -39,10 +40,10 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("encoding begins at the buffer's position and advances it, on the heap and off it") {
     for {
       out <- Seq(ByteBuffer.allocate(20), ByteBuffer.allocateDirect(20)).map(_.order(ByteOrder.LITTLE_ENDIAN))
-      dtype <- Encoder.targets
+      dtype <- Encoders.targets
     } {
       out.clear().position(3)
-      Encoder.floats(dtype, Rounding.Truncate).encode(Array(1f, 2f), out)
+      Encoders.floats(dtype, Rounding.Truncate).encode(Array(1f, 2f), out)
       assert(out.position() == 3 + 2 * dtype.bits / 8)
       val written = new Array[Byte](2 * dtype.bits / 8)
       out.get(3, written)
@@ -59,7 +60,7 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("no numbers are no bytes") {
-    for (dtype <- Encoder.targets) assert(floats(dtype).isEmpty && longs(dtype).isEmpty)
+    for (dtype <- Encoders.targets) assert(floats(dtype).isEmpty && longs(dtype).isEmpty)
   }
 
   for (dtype <- integers) {
@@ -130,14 +131,14 @@ class EncoderTest extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a dtype that holds no numbers of ours is refused by name") {
-    val e = intercept[IllegalArgumentException](Encoder.floats(BOOL, Rounding.Truncate))
+    val e = intercept[IllegalArgumentException](Encoders.floats(BOOL, Rounding.Truncate))
     assert(e.getMessage.startsWith("Numbers cannot be encoded as BOOL, only as one of F16, F32,"))
   }
 
   test("encoders travel to executors") {
-    for (dtype <- Encoder.targets) {
+    for (dtype <- Encoders.targets) {
       val stored = new ByteArrayOutputStream
-      new ObjectOutputStream(stored).writeObject(Encoder.floats(dtype, Rounding.NearestEven))
+      new ObjectOutputStream(stored).writeObject(Encoders.floats(dtype, Rounding.NearestEven))
       val read = new ObjectInputStream(new ByteArrayInputStream(stored.toByteArray)).readObject()
       val back = read.asInstanceOf[Encoder[Array[Float]]]
       assert(decoder(dtype).floats(encode(back, Array(2f))).head == 2f)

@@ -4,11 +4,12 @@ import java.lang.Double.longBitsToDouble
 import java.lang.Float.intBitsToFloat
 
 import Codec._
-import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.format.Dtype.{BF16, F16}
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+import io.github.semyonsinchenko.safetensors.format.Dtype
+import io.github.semyonsinchenko.safetensors.format.Dtype.{BF16, F16}
 
 class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
@@ -16,10 +17,10 @@ class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     PropertyCheckConfiguration(minSuccessful = 3000)
 
   private def float(rounding: Rounding, dtype: Dtype, value: Float): Int =
-    bits(encode(Encoder.floats(dtype, rounding), Array(value)))
+    bits(encode(Encoders.floats(dtype, rounding), Array(value)))
 
   private def double(rounding: Rounding, dtype: Dtype, value: Double): Int =
-    bits(encode(Encoder.doubles(dtype, rounding), Array(value)))
+    bits(encode(Encoders.doubles(dtype, rounding), Array(value)))
 
   /** A signalling NaN comes back quiet; all else as it was. */
   private def quieted(pattern: Int, infinity: Int, quiet: Int): Int =
@@ -80,12 +81,12 @@ class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
     test(s"floats become $dtype with ${rounding.name} as in exact arithmetic") {
       forAll(finiteFloats)(f =>
-        sameAsModel(Encoder.floats(dtype, rounding), Array(f), new java.math.BigDecimal(f.toDouble)))
+        sameAsModel(Encoders.floats(dtype, rounding), Array(f), new java.math.BigDecimal(f.toDouble)))
     }
 
     test(s"doubles become $dtype with ${rounding.name} in one rounding") {
       forAll(finiteDoubles)(d =>
-        sameAsModel(Encoder.doubles(dtype, rounding), Array(d), new java.math.BigDecimal(d)))
+        sameAsModel(Encoders.doubles(dtype, rounding), Array(d), new java.math.BigDecimal(d)))
     }
 
     test(s"longs become $dtype with ${rounding.name} in one rounding") {
@@ -94,7 +95,7 @@ class HalfFloatTest extends AnyFunSuite with ScalaCheckPropertyChecks {
         a <- Gen.choose(0, 63); b <- Gen.choose(0, 63); c <- Gen.choose(-2, 2)
       } yield ((1L << a) ^ (1L << b)) + c
       forAll(Gen.oneOf(longs, Gen.long))(l =>
-        sameAsModel(Encoder.longs(dtype, rounding), Array(l), new java.math.BigDecimal(l)))
+        sameAsModel(Encoders.longs(dtype, rounding), Array(l), new java.math.BigDecimal(l)))
     }
   }
 

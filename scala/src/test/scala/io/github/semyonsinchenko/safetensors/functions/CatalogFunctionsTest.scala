@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.functions
 
 import org.apache.spark.sql.execution.WholeStageCodegenExec
 
-import io.github.semyonsinchenko.safetensors.codec.{Decoder, Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.codec.{Decoders, Encoders, Rounding}
 
 /** The catalog's functions beside the session's own, which they must not differ from. */
 class CatalogFunctionsTest extends FunctionsTest {
@@ -14,10 +14,10 @@ class CatalogFunctionsTest extends FunctionsTest {
   /** Rows that are no literals, so that code is generated for them: numbers and what to make of them, and tensors. */
   override def beforeAll(): Unit = {
     import spark.implicits._
-    (for (dtype <- Encoder.targets; rounding <- Rounding.all)
+    (for (dtype <- Encoders.targets; rounding <- Rounding.all)
       yield (Seq(0.0, 1.1, 100.7), Seq(1, 3), dtype.name, rounding.name))
       .toDF("v", "shape", "dtype", "rounding").repartition(1).createOrReplaceTempView("rows")
-    Decoder.sources.map { dtype =>
+    Decoders.sources.map { dtype =>
       val bytes = Array.tabulate[Byte](2 * dtype.bits / 8)(i => (3 * i + 1).toByte)
       (bytes, Seq(2), dtype.name)
     }.toDF("data", "shape", "dtype").selectExpr("struct(*) AS t").repartition(1).createOrReplaceTempView(

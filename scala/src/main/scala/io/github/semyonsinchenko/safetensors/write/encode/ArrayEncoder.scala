@@ -8,11 +8,6 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.NumberType
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
-/** The numbers of a cell as one array. */
-private[write] trait CellValues {
-  def apply(row: InternalRow, ordinal: Int): ArrayData
-}
-
 /**
  * Cells that are one array of numbers, or as good as.
  *

@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.write.plan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
-import io.github.semyonsinchenko.safetensors.codec.{Encoder, Rounding}
+import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
 import io.github.semyonsinchenko.safetensors.format.{Dtype, Header}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
@@ -126,8 +126,8 @@ object WritePlan {
     case CellType.Tensor => asked
     case numbers: CellType.Numbers =>
       val dtype = asked.getOrElse(numbers.number.dtype)
-      if (!Encoder.targets.contains(dtype)) throw new InvalidRequestException(
-        s"Column `$name` holds numbers, which cannot be written as $dtype, only as: ${Encoder.targets.mkString(", ")}. " +
+      if (!Encoders.targets.contains(dtype)) throw new InvalidRequestException(
+        s"Column `$name` holds numbers, which cannot be written as $dtype, only as: ${Encoders.targets.mkString(", ")}. " +
           "Give Tensor Structs that hold the bytes.")
       Some(dtype)
   }

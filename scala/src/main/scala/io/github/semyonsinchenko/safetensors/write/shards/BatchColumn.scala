@@ -4,13 +4,13 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoder, InvalidCellException, Sample}
+import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoders, InvalidCellException, Sample}
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
 
 /** One column of a batch: its bytes so far, and the sample that all its rows must be like. */
 private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
-  private val encoder        = CellEncoder.of(plan)
+  private val encoder        = CellEncoders.of(plan)
   private var sample: Sample = _
   private val summary        = new ColumnSummary(plan)
 

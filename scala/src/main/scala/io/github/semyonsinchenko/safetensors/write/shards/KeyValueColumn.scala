@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoder, Sample}
+import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoders, Sample}
 import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
 
 /**
@@ -13,7 +13,7 @@ import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
  * @param isOnly whether there is no other, so that a key alone names a tensor
  */
 private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, isOnly: Boolean) {
-  private val encoder = CellEncoder.of(plan)
+  private val encoder = CellEncoders.of(plan)
   private val suffix  = separator + plan.name
   private val summary = new ColumnSummary(plan)
 

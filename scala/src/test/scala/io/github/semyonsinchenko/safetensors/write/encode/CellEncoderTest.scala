@@ -32,7 +32,7 @@ class CellEncoderTest extends AnyFunSuite {
     val generic = new GenericInternalRow(Array[Any](cell))
     val unsafe  = UnsafeProjection.create(Array(dataType)).apply(generic)
     val results = Seq(generic, unsafe).map { row =>
-      encodeRow(CellEncoder.of(ColumnPlan("x", 0, cells, dtype, shape, Rounding.Truncate)), row)
+      encodeRow(CellEncoders.of(ColumnPlan("x", 0, cells, dtype, shape, Rounding.Truncate)), row)
     }
     assert(results(0) == results(1))
     results(0)
