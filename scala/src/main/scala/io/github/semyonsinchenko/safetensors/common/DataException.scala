@@ -3,12 +3,12 @@ package io.github.semyonsinchenko.safetensors.common
 import org.apache.spark.SparkThrowable
 
 /**
- * A fault in the user's data, met while a task runs.
+ * An error in the user's data, found while a task runs.
  *
- * Spark hands an error that has a condition to the user as it is, and wraps every other in a report of the aborted job
- * with stack traces. As an `IllegalArgumentException` it reaches Python under that name too.
+ * Spark shows an error that has a condition to the user unchanged. It wraps any other error in a report of the aborted job
+ * with stack traces. PySpark raises an `IllegalArgumentException` under the same name.
  *
- * @param condition a name for programs to tell errors by
+ * @param condition the name by which programs recognize the error
  */
 abstract class DataException(message: String, condition: String, cause: Throwable = null)
     extends IllegalArgumentException(message, cause)
@@ -16,9 +16,9 @@ abstract class DataException(message: String, condition: String, cause: Throwabl
 
   override def getCondition: String = condition
 
-  // Spark would look the condition up in its own list. 22000 is "data exception".
+  // Without this, Spark looks for the condition in its own list. 22000 is "data exception".
   override def getSqlState: String = "22000"
 
-  // The message says it all; executors would log the frames behind it.
+  // The message is complete; executors would log the stack frames.
   override def fillInStackTrace(): Throwable = this
 }

@@ -3,11 +3,11 @@ package io.github.semyonsinchenko.safetensors.common
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.AnalysisException
 
-/** What a user asked for and cannot have, found on the driver before any task runs. */
+/** An invalid request of the user, found on the driver before any task runs. */
 class InvalidRequestException(message: String, cause: Option[Throwable] = None)
     extends AnalysisException(message, None, None, cause, None, Map.empty[String, String], Array.empty)
 
-/** A path at which there is nothing to read. */
+/** A path that has no data to read. */
 final class NoDataException(message: String) extends InvalidRequestException(message)
 
 object NoDataException {

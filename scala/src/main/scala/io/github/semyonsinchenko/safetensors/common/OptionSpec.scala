@@ -3,17 +3,17 @@ package io.github.semyonsinchenko.safetensors.common
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 /**
- * An option, declared once: the place it is read, checked and documented by.
+ * An option: its name, default, check and documentation, declared in one place.
  *
- * @param default what counts when it is not given, as the documentation shows it; none where there is no such value
- * @param doc     what it does, for the options page
- * @param verbatim whether spaces around the text are part of the value
- * @param parse   the value of a text, or what a right text would be
+ * @param default the text used when the option is not set; none if the option has no default
+ * @param doc     the description for the options page
+ * @param verbatim whether spaces around the text belong to the value
+ * @param parse   returns the value of a text, or a description of valid texts
  */
 final case class OptionSpec[A](name: String, default: Option[String], doc: String, verbatim: Boolean = false)(
     parse: String => Either[String, A]) {
 
-  /** The option's value, or its default's; none where it has neither. */
+  /** The option's value, or its default; none if it has neither. */
   def get(options: CaseInsensitiveStringMap): Option[A] =
     Option(options.get(name)).orElse(default).map(text =>
       parse(if (verbatim) text else text.trim) match {
@@ -31,14 +31,13 @@ object OptionSpec {
   def oneOf[A](values: Seq[A])(nameOf: A => String)(text: String): Either[String, A] =
     values.find(nameOf(_).equalsIgnoreCase(text)).toRight(values.map(v => s"`${nameOf(v)}`").mkString(" or "))
 
-  // What Spark itself puts among the options of a source, and among the properties of a table made with CREATE TABLE.
+  // Keys that Spark adds to the options of a source and to the properties of a table from CREATE TABLE.
   private val sparks =
     Set("path", "paths", "provider", "location", "owner", "comment", "collation", "external",
       "is_managed_location", "table_type")
 
   /**
-   * Refuses an option that nothing knows, so that a slip of the pen does not pass in silence. Names with a dot are
-   * Hadoop's settings.
+   * Refuses unknown options, so that a typo is not silently ignored. Names with a dot are Hadoop settings.
    */
   def checkNames(names: Iterable[String], known: Seq[OptionSpec[_]]): Unit = {
     val right = known.map(_.name)
@@ -51,7 +50,7 @@ object OptionSpec {
     }
   }
 
-  /** Levenshtein's distance, over one row. */
+  /** The Levenshtein distance. */
   private def distance(a: String, b: String): Int =
     a.foldLeft((0 to b.length).toVector) { (above, char) =>
       b.indices.scanLeft(above.head + 1) { (left, i) =>

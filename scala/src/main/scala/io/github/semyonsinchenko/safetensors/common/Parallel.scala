@@ -4,11 +4,11 @@ import java.util.concurrent.{Callable, ExecutionException, Executors}
 
 import scala.jdk.CollectionConverters._
 
-/** Work on the driver that waits for file systems, side by side. */
+/** Runs work that waits for file systems in parallel, on the driver. */
 private[safetensors] object Parallel {
   private val MaxThreads = 32
 
-  /** The results in order, or the first error. */
+  /** Returns the results in order, or throws the first error. */
   def map[A, B](items: Seq[A])(work: A => B): Seq[B] =
     if (items.size < 2) items.map(work)
     else {

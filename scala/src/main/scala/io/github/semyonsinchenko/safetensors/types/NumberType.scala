@@ -12,14 +12,14 @@ import io.github.semyonsinchenko.safetensors.codec.{Encoder, Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
- * A type of numbers in Spark's arrays.
+ * A numeric element type of Spark arrays.
  *
- * @param dtype the one with the same values, which they take when none is asked for
+ * @param dtype the dtype with the same values, used when the write does not name one
  */
 sealed abstract class NumberType(val sparkType: NumericType, val dtype: Dtype) extends Product
     with Serializable {
 
-  /** Encodes arrays of these numbers as `target`; chosen once for a column. */
+  /** The encoder from arrays of this type to `target`. It is chosen once per column. */
   final def encoder(target: Dtype, rounding: Rounding): NumberType.Encode = {
     val converting = convert(target, rounding)
     if (target == dtype && NumberType.IsLittleEndian) new CopyElements(sparkType.defaultSize, converting)
@@ -28,16 +28,16 @@ sealed abstract class NumberType(val sparkType: NumericType, val dtype: Dtype) e
 
   protected def convert(target: Dtype, rounding: Rounding): NumberType.Encode
 
-  /** A cell of one such number, as an array. */
+  /** A cell with a single number, as an array of one element. */
   def single(row: SpecializedGetters, ordinal: Int): ArrayData
 }
 
 object NumberType {
 
-  /** Writes the elements of an array without nulls to a little-endian buffer that has room for them. */
+  /** Writes the elements of an array without nulls to a little-endian buffer with enough room. */
   trait Encode extends Serializable {
 
-    /** @throws io.github.semyonsinchenko.safetensors.codec.UnencodableValueException for one that the dtype cannot hold */
+    /** @throws io.github.semyonsinchenko.safetensors.codec.UnencodableValueException for a value out of the dtype's range */
     def apply(values: ArrayData, out: ByteBuffer): Unit
   }
 
@@ -80,7 +80,7 @@ object NumberType {
 
   private val all: Seq[NumberType] = Seq(Byte, Short, Int, Long, Float, Double)
 
-  /** None for a type that is no number that tensors hold. */
+  /** None for a type that tensors cannot store. */
   def of(dataType: DataType): Option[NumberType] = all.find(_.sparkType == dataType)
 
   private def via[A](encoder: Encoder[A])(elements: ArrayData => A): Encode =
@@ -88,18 +88,18 @@ object NumberType {
 
   private[safetensors] val IsLittleEndian = ByteOrder.nativeOrder == ByteOrder.LITTLE_ENDIAN
 
-  /** The index of the first null; -1 where there is none. */
+  /** The index of the first null, or -1. */
   def indexOfNull(values: ArrayData): Int = values match {
     case unsafe: UnsafeArrayData if !hasNullBits(unsafe) => -1
     case _ => (0 until values.numElements()).indexWhere(values.isNullAt)
   }
 
-  // An array begins with its count, then has a bit for each element, in whole words.
+  // An UnsafeArrayData begins with the element count, followed by one null bit per element in whole words.
   private def hasNullBits(values: UnsafeArrayData): Boolean =
     BitSetMethods.anySet(values.getBaseObject, values.getBaseOffset + 8, (values.numElements() + 63L) / 64)
 }
 
-/** Elements that are in the row's memory as they are in the tensor: copied from there. */
+/** Copies elements whose bytes in the row equal those in the tensor. */
 private final class CopyElements(size: Int, converting: NumberType.Encode) extends NumberType.Encode {
 
   override def apply(values: ArrayData, out: ByteBuffer): Unit = values match {

@@ -2,12 +2,12 @@ package io.github.semyonsinchenko.safetensors.types
 
 import org.apache.spark.sql.types._
 
-/** The one Spark type that stands for a tensor, in what is read, what is written, and in functions. */
+/** The Spark type of a tensor, for reads, writes and functions. */
 object TensorStruct {
 
   /**
-   * `data`: the elements' little-endian bytes, row-major, as in the byte buffer; `shape`: the dimensions, empty
-   * for a scalar; `dtype`: the format's name for the element type.
+   * `data`: the little-endian bytes of the elements in row-major order, as in the byte buffer; `shape`: the dimensions, empty
+   * for a scalar; `dtype`: the name of the element type in the format.
    */
   val dataType: StructType = StructType(Seq(
       StructField("data", BinaryType, nullable = false),
@@ -15,14 +15,14 @@ object TensorStruct {
       StructField("dtype", StringType, nullable = false)
     ))
 
-  /** The most bytes that `data` has: the longest array that every JVM gives. */
+  /** The maximum size of `data` in bytes: the longest array that every JVM can allocate. */
   val MaxBytes: Int = Int.MaxValue - 15
 
   val Data  = 0
   val Shape = 1
   val Dtype = 2
 
-  /** Whether a column of this type holds tensors, whatever its fields' nullability. */
+  /** Whether the type is the Tensor Struct. Nullability of its fields does not matter. */
   def matches(other: DataType): Boolean = other match {
     case StructType(Array(data, shape, dtype)) =>
       data.name == "data" && data.dataType == BinaryType &&

@@ -9,9 +9,9 @@ import io.github.semyonsinchenko.safetensors.types.NumberType
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
 /**
- * Cells that are one array of numbers, or as good as.
+ * Encodes cells that are read as one array of numbers: scalars, arrays and vectors.
  *
- * @param shape of every sample; where there is none, a sample is a vector of the array's length
+ * @param shape the shape of every sample; none for vectors of the length of the array
  */
 private[write] final class ArrayEncoder(
     dtype: Dtype,

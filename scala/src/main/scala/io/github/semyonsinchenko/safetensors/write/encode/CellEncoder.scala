@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
-/** Turns the cells of one column into tensors' bytes; chosen once for the column. */
+/** Encodes the cells of one column as tensor bytes. It is chosen once per column. */
 private[write] trait CellEncoder {
 
   /**
    * Appends the bytes of a row's cell, as [[encode]] does.
    *
-   * @throws InvalidCellException if it is null or no tensor
+   * @throws InvalidCellException if the cell is null or is not a valid tensor
    */
   final def append(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample = {
     if (row.isNullAt(ordinal))
@@ -21,14 +21,14 @@ private[write] trait CellEncoder {
   }
 
   /**
-   * Appends a cell's bytes to the payload for its dtype, and tells what sample it is. The cell is not null.
+   * Appends the bytes of a cell to the payload of its dtype, and returns its dtype and shape. The cell is not null.
    *
-   * @throws InvalidCellException if it is no tensor
+   * @throws InvalidCellException if the cell is not a valid tensor
    */
   def encode(row: InternalRow, ordinal: Int, payloadOf: Dtype => Payload): Sample
 }
 
-/** The numbers of a cell as one array. */
+/** Reads the numbers of a cell as one array. */
 private[write] trait CellValues {
   def apply(row: InternalRow, ordinal: Int): ArrayData
 }

@@ -2,16 +2,16 @@ package io.github.semyonsinchenko.safetensors.write.encode
 
 import io.github.semyonsinchenko.safetensors.common.DataException
 
-/** A row that cannot be written: which column and row, what is wrong, and what to do. */
+/** A row that cannot be written. The message names the column, the row, the error and the fix. */
 final class InvalidRowException(message: String) extends DataException(message, "SAFETENSORS_INVALID_ROW")
 
-/** What is wrong with a cell; the caller adds the column and the row. */
+/** An invalid cell. The caller adds the column and the row. */
 private[write] final class InvalidCellException(message: String)
     extends RuntimeException(message, null, false, false)
 
 private[write] object InvalidRowException {
 
-  /** Says of a cell that is wrong where it is: in which column, and in which row, as `place` tells. */
+  /** Adds the column and the row, described by `place`, to the error of a cell. */
   def locating[A](column: String, place: => String)(cell: => A): A =
     try cell
     catch {

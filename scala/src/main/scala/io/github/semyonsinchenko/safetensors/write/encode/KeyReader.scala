@@ -9,7 +9,7 @@ import org.apache.spark.sql.types._
 
 import io.github.semyonsinchenko.safetensors.format.Header
 
-/** The key of a row: a string, or an integer as text. */
+/** Reads the key of a row: a string, or an integer as text. */
 private[write] final class KeyReader(ordinal: Int, dataType: DataType) {
 
   private val text: InternalRow => String = dataType match {
@@ -17,7 +17,7 @@ private[write] final class KeyReader(ordinal: Int, dataType: DataType) {
     case other         => row => row.get(ordinal, other).toString
   }
 
-  /** @throws InvalidCellException for a key that no tensor can have */
+  /** @throws InvalidCellException for a null, or for a key that no tensor can have */
   def of(row: InternalRow): String = {
     if (row.isNullAt(ordinal))
       throw new InvalidCellException("null, and every tensor needs a key. Fill it, or filter the row out")
@@ -27,7 +27,7 @@ private[write] final class KeyReader(ordinal: Int, dataType: DataType) {
     key
   }
 
-  // Spark's strings may hold any bytes; a header is UTF-8. What is not becomes a replacement character.
+  // A Spark string may hold any bytes, but a header is UTF-8. Decoding replaces invalid bytes by U+FFFD.
   private def decoded(bytes: Array[Byte]): String = {
     val key = new String(bytes, UTF_8)
     if (key.indexOf('\ufffd') >= 0) checkUtf8(bytes)

@@ -8,9 +8,9 @@ import io.github.semyonsinchenko.safetensors.types.NumberType
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
 /**
- * Arrays of arrays: a dimension for each of `depth` levels, row-major.
+ * Encodes nested arrays: one dimension for each of `depth` levels, in row-major order.
  *
- * @param shape of every sample, for the same number of elements; where there is none, the arrays' own
+ * @param shape the shape of every sample, with the same number of elements; none to use the shape of the arrays
  */
 private[write] final class NestedEncoder(
     dtype: Dtype,
@@ -29,7 +29,7 @@ private[write] final class NestedEncoder(
     shape.fold(last)(Sample(dtype, _))
   }
 
-  /** By the first array of each level; the others must be alike. Behind an empty level there are no elements to count. */
+  /** Follows the first array of each level; the other arrays must have the same length. An empty level ends the shape. */
   private def dimensions(array: ArrayData): Seq[Int] = {
     var inner = Option(array)
     (0 until depth).map { level =>

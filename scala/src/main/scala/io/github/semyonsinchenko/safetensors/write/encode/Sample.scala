@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.write.encode
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
-/** A sample's dtype and shape. */
+/** The dtype and shape of a sample. */
 private[write] final case class Sample(dtype: Dtype, shape: Seq[Int]) {
 
   override def toString: String = s"$dtype ${Sample.show(shape)}"
@@ -12,12 +12,12 @@ private[write] object Sample {
 
   def show(shape: Seq[Int]): String = shape.mkString("[", ", ", "]")
 
-  /** Elements of a shape; none where they do not fit 64 bits. */
+  /** The number of elements; none if it overflows 64 bits. */
   def count(shape: Seq[Int]): Option[Long] =
     try Some(shape.foldLeft(1L)(Math.multiplyExact(_, _)))
     catch { case _: ArithmeticException => None }
 
-  /** @throws InvalidCellException unless a cell of `count` elements can have the shape that the option gives it */
+  /** @throws InvalidCellException unless `shape` has `count` elements */
   def checkCount(count: Long, shape: Seq[Int]): Unit = {
     val expected = Sample.count(shape)
     if (!expected.contains(count)) throw new InvalidCellException(

@@ -12,10 +12,10 @@ import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
 /**
- * Tensor Structs: their bytes as they are.
+ * Writes the bytes of Tensor Structs unchanged.
  *
- * @param dtype what every struct must have; none where each says so itself
- * @param shape that every sample gets in place of its own, for the same number of elements
+ * @param dtype the dtype that every struct must have; none to use the struct's own
+ * @param shape replaces the shape of every sample, with the same number of elements; none to use the struct's own
  */
 private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq[Int]]) extends CellEncoder {
 
@@ -37,7 +37,7 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
     last
   }
 
-  /** The bytes where they lie in the row's memory: `getBinary` would copy them. */
+  /** The bytes in the memory of the row. `getBinary` would copy them. */
   private def data(struct: InternalRow): ByteBuffer = struct match {
     case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
       val offsetAndSize = row.getLong(TensorStruct.Data)
@@ -55,7 +55,7 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
       throw new InvalidCellException("a dimension in `shape` is null")
   }
 
-  /** A dtype and shape that the row before did not have. */
+  /** Checks a dtype and a shape that differ from those of the previous row. */
   private def change(name: UTF8String, dims: Array[Int]): Unit = {
     val own = Dtype.of(name.toString).getOrElse(throw new InvalidCellException(
         s"the unknown dtype `$name`, expected one of ${Dtype.all.mkString(", ")}"))

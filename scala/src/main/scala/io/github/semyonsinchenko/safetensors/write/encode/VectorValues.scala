@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.catalyst.util.ArrayData
 
-/** Spark ML's vectors as Spark keeps them in rows: `struct<type: tinyint, size: int, indices: array<int>, values: array<double>>`. */
+/** Reads Spark ML vectors in their row format: `struct<type: tinyint, size: int, indices: array<int>, values: array<double>>`. */
 private[write] object VectorValues extends CellValues {
   private val Fields  = 4
   private val Type    = 0

@@ -4,14 +4,14 @@ import org.apache.spark.sql.types._
 
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 
-/** What the cells of a column are. */
+/** The type of the cells in a column. */
 sealed trait CellType extends Product with Serializable
 
 object CellType {
 
   case object Tensor extends CellType
 
-  /** Cells of numbers, which are encoded. */
+  /** Cells with numbers, which are encoded. */
   sealed trait Numbers extends CellType {
     def number: NumberType
   }
@@ -21,15 +21,15 @@ object CellType {
 
   final case class Arrays(number: NumberType, containsNull: Boolean) extends Numbers
 
-  /** Arrays of arrays, `depth` of them: 2 or more. */
+  /** Nested arrays with `depth` levels, at least 2. */
   final case class Nested(number: NumberType, depth: Int) extends Numbers
 
-  /** Spark ML's vectors, dense or sparse. */
+  /** Spark ML vectors, dense or sparse. */
   case object Vectors extends Numbers {
     override def number: NumberType = NumberType.Double
   }
 
-  /** None for a type that is no tensor. */
+  /** None for a type that cannot be written as a tensor. */
   def of(dataType: DataType): Option[CellType] = dataType match {
     case struct if TensorStruct.matches(struct) => Some(Tensor)
     case ArrayType(inner: ArrayType, _)         => nested(inner, 2)
@@ -43,7 +43,7 @@ object CellType {
     case element          => NumberType.of(element).map(Nested(_, depth))
   }
 
-  // By name: Spark ML need not be there.
+  // By name, because Spark ML may not be on the class path.
   private val vectorTypes =
     Set("org.apache.spark.ml.linalg.VectorUDT", "org.apache.spark.mllib.linalg.VectorUDT")
 }

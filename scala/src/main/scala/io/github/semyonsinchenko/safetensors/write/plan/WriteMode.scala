@@ -11,41 +11,41 @@ sealed trait WriteMode extends Product with Serializable {
 
 object WriteMode {
 
-  /** A tensor for each column and shard, of `rows` rows stacked. */
+  /** One tensor per column and shard, which stacks `rows` rows. */
   final case class Batch(rows: Int, tail: Tail) extends WriteMode {
     override def name: String = Manifest.BatchMode
   }
 
   /**
-   * A tensor for each row and column, named by the row.
+   * One tensor per row and column, named by the key of the row.
    *
-   * @param nameColumn the column whose value is the row's key
-   * @param separator  between key and column name, where there are several columns
-   * @param duplicates what becomes of a key that a shard has already
+   * @param nameColumn the column with the key
+   * @param separator  the text between key and column name if there are several columns
+   * @param duplicates how to treat a key that the shard already has
    */
   final case class KeyValue(nameColumn: String, separator: String, duplicates: Duplicates) extends WriteMode {
     override def name: String = Manifest.KeyValueMode
   }
 }
 
-/** What becomes of the rows at a task's end that are too few for a batch. */
+/** How to treat the last rows of a task if they do not fill a batch. */
 sealed abstract class Tail(val name: String) extends Product with Serializable
 
 object Tail {
 
-  /** A smaller batch. */
+  /** Write a smaller batch. */
   case object Write extends Tail("write")
 
-  /** Nothing: they are left out. */
+  /** Leave the rows out. */
   case object Drop extends Tail("drop")
 
-  /** A batch filled up with zeros, which do not count as samples. */
+  /** Fill the batch with zeros, which do not count as samples. */
   case object Pad extends Tail("pad")
 
   val all: Vector[Tail] = Vector(Write, Drop, Pad)
 }
 
-/** What becomes of a row whose key a shard has already. */
+/** How to treat a row whose key the shard already has. */
 sealed abstract class Duplicates(val name: String) extends Product with Serializable
 
 object Duplicates {
@@ -53,7 +53,7 @@ object Duplicates {
   /** The write fails. */
   case object Fail extends Duplicates("fail")
 
-  /** It takes the earlier one's place. */
+  /** The row replaces the earlier one. */
   case object LastWin extends Duplicates("lastWin")
 
   val all: Vector[Duplicates] = Vector(Fail, LastWin)

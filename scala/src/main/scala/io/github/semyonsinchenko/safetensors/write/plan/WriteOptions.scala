@@ -11,11 +11,11 @@ import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Op
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
- * The options of a write, each checked by itself; [[WritePlan]] checks them against the columns.
+ * The options of a write. Each is checked on its own; [[WritePlan]] checks them against the columns.
  *
- * @param columns the columns to write; all of them where it is not given, but for the one that names tensors
+ * @param columns the columns to write; none for all columns except the one that names tensors
  * @param shapes  the shape of a sample, by column
- * @param asGiven the options as the user wrote them, for the manifest
+ * @param asGiven the options as the user set them, for the manifest
  */
 final case class WriteOptions(
     mode: WriteMode,
@@ -36,7 +36,7 @@ object Dtypes {
   /** One for every column. */
   final case class Single(dtype: Dtype) extends Dtypes
 
-  /** One for each column named; the others keep their own. */
+  /** One per named column; other columns keep their own. */
   final case class ByColumn(dtypes: Map[String, Dtype]) extends Dtypes
 }
 
@@ -149,7 +149,7 @@ object WriteOptions {
             "each becomes a tensor of its own. Drop one.")
     }
 
-  // A slip in an option must not pass: neither text behind the JSON nor a name twice.
+  // Text after the JSON value and repeated names are errors, so that a typo is not silently ignored.
   private val mapper = new ObjectMapper()
     .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
     .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
@@ -179,7 +179,7 @@ object WriteOptions {
     fields(text)(node => Option.when(node.isTextual)(node.asText)).toRight(
       "a JSON object whose values are strings")
 
-  /** The fields of a JSON object, if it is one and `value` takes them all. */
+  /** The fields of a JSON object; none if the text is not an object or `value` refuses a field. */
   private def fields[A](text: String)(value: JsonNode => Option[A]): Option[Map[String, A]] =
     json(text).filter(_.isObject).flatMap { node =>
       val entries = node.properties.asScala.toSeq.map(entry => value(entry.getValue).map(entry.getKey -> _))

@@ -11,9 +11,9 @@ import io.github.semyonsinchenko.safetensors.types.TensorStruct
 /**
  * A column to write.
  *
- * @param ordinal its place in the rows
- * @param dtype   what its tensors must be; none where each Tensor Struct says so itself
- * @param shape   of a sample; none where it is the cell's own
+ * @param ordinal its index in the row
+ * @param dtype   the dtype of its tensors; none if each Tensor Struct has its own
+ * @param shape   the shape of a sample; none if each cell has its own
  */
 final case class ColumnPlan(
     name: String,
@@ -24,11 +24,11 @@ final case class ColumnPlan(
     rounding: Rounding)
 
 /**
- * A write after all checks that schema and options allow. Made on the driver, handed to every task.
+ * A write that passed all checks of its schema and options. The driver creates it and sends it to every task.
  *
- * @param schema  of the rows
- * @param columns those that become tensors
- * @param shardBytes the size that shards should have
+ * @param schema  the schema of the rows
+ * @param columns the columns that become tensors
+ * @param shardBytes the target size of a shard
  */
 final case class WritePlan(
     mode: WriteMode,
@@ -83,7 +83,7 @@ object WritePlan {
     find(name, schema.fieldNames.toSeq).getOrElse(throw new InvalidRequestException(
         s"Option `${option.name}` names `$name`, but the columns are: ${schema.fieldNames.mkString(", ")}."))
 
-  /** The column of that name, by Spark's rule for case where no name is the same. */
+  /** The column of that name. Without an exact match, `spark.sql.caseSensitive` decides. */
   private def find(name: String, columns: Seq[String]): Option[String] =
     columns.find(_ == name).orElse(columns.find(SQLConf.get.resolver(_, name)))
 
@@ -99,7 +99,7 @@ object WritePlan {
         s"Column `${Header.MetadataName}` would be a tensor that no reader finds: the format keeps that name. Rename it.")
   }
 
-  /** An option's values by the columns' own names. */
+  /** The values of an option, keyed by the names that the columns have in the schema. */
   private def byColumn[A](
       option: OptionSpec[_],
       values: Map[String, A],

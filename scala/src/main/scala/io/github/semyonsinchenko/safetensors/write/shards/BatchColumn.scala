@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoders, Invalid
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
 
-/** One column of a batch: its bytes so far, and the sample that all its rows must be like. */
+/** One column of a batch: its bytes so far, and the dtype and shape that all its rows must have. */
 private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
   private val encoder        = CellEncoders.of(plan)
   private var sample: Sample = _
@@ -22,7 +22,7 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
 
   def shape: Seq[Int] = sample.shape
 
-  /** Appends a row's cell; `rows` are in the batch already. */
+  /** Appends the cell of a row to a batch that has `rows` rows. */
   def append(row: InternalRow, rows: Int): Unit = {
     val next = encoder.append(row, plan.ordinal, toPayload)
     if ((next ne sample) && next != sample) {
@@ -33,7 +33,7 @@ private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
     }
   }
 
-  /** Fills a batch of `rows` up to `batchSize` rows with zeros. */
+  /** Extends a batch of `rows` rows to `batchSize` rows with zeros. */
   def pad(rows: Int, batchSize: Int): Unit = payload.appendZeros(payload.size / rows * (batchSize - rows))
 
   def discard(): Unit = payload.clear()

@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.write.encode.InvalidRowException
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 import io.github.semyonsinchenko.safetensors.write.plan.{Tail, WriteMode, WritePlan}
 
-/** Stacks rows: each column becomes one tensor of a shard, with the rows as its first dimension. */
+/** Stacks rows: each column becomes one tensor of the shard, and the first dimension counts the rows. */
 private[write] final class BatchShardWriter(
     plan: WritePlan,
     mode: WriteMode.Batch,
@@ -34,7 +34,7 @@ private[write] final class BatchShardWriter(
     if (rows == mode.rows) closeShard(rows)
   }
 
-  /** Writes what is left, as the tail strategy says. */
+  /** Applies the tail strategy to the remaining rows. */
   override def finish(): Unit = if (rows > 0) mode.tail match {
     case Tail.Write => closeShard(rows)
     case Tail.Drop  => columns.foreach(_.discard())

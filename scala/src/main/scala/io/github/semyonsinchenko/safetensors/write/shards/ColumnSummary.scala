@@ -4,7 +4,7 @@ import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.write.encode.Sample
 import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
 
-/** What the samples of a column have in common. */
+/** The dtype and shape that all samples of a column share. */
 private[write] final class ColumnSummary(plan: ColumnPlan) {
   private var first: Sample = _
   private var sameDtype     = true
@@ -17,7 +17,7 @@ private[write] final class ColumnSummary(plan: ColumnPlan) {
       sameShape &&= sample.shape == first.shape
     }
 
-  /** Without a sample, what the options say. */
+  /** Without samples, the dtype and shape of the options. */
   def record: ColumnRecord =
     if (first == null) ColumnRecord(plan.name, plan.dtype.map(_.name), plan.shape)
     else ColumnRecord(
@@ -29,9 +29,9 @@ private[write] final class ColumnSummary(plan: ColumnPlan) {
 private[write] object ColumnSummary {
 
   /**
-   * The columns of a dataset by its parts: a dtype and a shape where all parts have the same.
+   * Merges the columns of several parts of a dataset. A dtype or shape is kept if all parts agree on it.
    *
-   * @param parts of those that have rows, at least; all parts know the same columns
+   * @param parts all have the same columns; those without rows may be left out
    */
   def merge(parts: Seq[Seq[ColumnRecord]]): Seq[ColumnRecord] =
     parts.headOption.toSeq.flatten.map { first =>

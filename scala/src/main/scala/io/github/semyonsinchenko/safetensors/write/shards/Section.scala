@@ -7,16 +7,16 @@ import scala.collection.mutable
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
-/** A tensor of a shard that is not closed yet; `begin` counts from its section's first byte. */
+/** A tensor of an open shard. `begin` and `end` are relative to its section. */
 private[write] final class Entry(val name: String, val shape: Seq[Int], val begin: Long, val end: Long) {
 
-  /** Whether a later one has taken its place. */
+  /** Whether a later tensor of the same name replaced it. */
   var replaced = false
 }
 
 /**
- * The tensors of one dtype in a key-value shard, as they come. A shard is its sections from the widest dtype to the
- * narrowest, so that every tensor is aligned though rows are not sorted.
+ * The tensors of one dtype in a key-value shard, in row order. A shard stores its sections from the widest dtype to the
+ * narrowest, which aligns every tensor without sorting the rows.
  */
 private[write] final class Section(val dtype: Dtype, val payload: Payload) {
   private val entries = mutable.ArrayBuffer.empty[Entry]
@@ -25,10 +25,10 @@ private[write] final class Section(val dtype: Dtype, val payload: Payload) {
 
   def isEmpty: Boolean = entries.forall(_.replaced)
 
-  /** The tensors as they will lie in the byte buffer, from `start` on. */
+  /** The tensors with their offsets in the byte buffer; the section begins at `start`. */
   def place(start: Long): Seq[TensorInfo] = {
     var begin = start
-    // Mostly the same object for all.
+    // Most tensors share one shape object.
     var (shape, dims) = (Seq.empty[Int], Vector.empty[Long])
     entries.iterator.filterNot(_.replaced).map { entry =>
       if (entry.shape ne shape) {
@@ -41,7 +41,7 @@ private[write] final class Section(val dtype: Dtype, val payload: Payload) {
     }.toVector
   }
 
-  /** Hands over the bytes of the tensors that are not replaced, and begins anew. */
+  /** Passes the bytes of the tensors that were not replaced to `out`, and clears the section. */
   def drain(out: ByteBuffer => Unit): Unit = {
     val replaced = entries.iterator.filter(_.replaced).toVector
     payload.drain(if (replaced.isEmpty) out else new Skip(replaced, out))
@@ -49,7 +49,7 @@ private[write] final class Section(val dtype: Dtype, val payload: Payload) {
   }
 }
 
-/** Leaves ranges out of what passes; they are in order and do not overlap. */
+/** Drops ranges from a stream of bytes. The ranges are sorted and do not overlap. */
 private final class Skip(ranges: Vector[Entry], out: ByteBuffer => Unit) extends (ByteBuffer => Unit) {
   private var position = 0L
   private var next     = 0

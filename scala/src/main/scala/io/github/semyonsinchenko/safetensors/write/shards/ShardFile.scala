@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.storage.{LocalFile, StorageException}
 
-/** A shard's file while it is written; knows its length and its checksum. */
+/** A shard file that is being written, with its length and checksum so far. */
 private[write] final class ShardFile private (path: Path, channel: WritableByteChannel)
     extends AutoCloseable {
   private val checksum = new CRC32C
@@ -33,7 +33,7 @@ private[write] final class ShardFile private (path: Path, channel: WritableByteC
 
 private[write] object ShardFile {
 
-  /** A new file at `path`; local ones are written by a channel, which takes the bytes from outside the heap as they are. */
+  /** Creates the file. Local files are written through a channel, which takes direct buffers without a copy to the heap. */
   def create(path: Path, conf: Configuration): ShardFile = StorageException.locating(path) {
     val fs = path.getFileSystem(conf)
     new ShardFile(path,

@@ -3,8 +3,8 @@ package io.github.semyonsinchenko.safetensors.write.shards
 import java.util.UUID
 
 /**
- * Names of a task's shards: `part-{partition:05d}-{uuid}.safetensors`. The UUID is the task attempt's own, so that no
- * two attempts write the same file; its last four hex digits count the shards.
+ * The names of a task's shards: `part-{partition:05d}-{uuid}.safetensors`. Each task attempt has its own UUID, so that no
+ * two attempts write the same file. The last four hex digits count the shards.
  */
 private[write] final class ShardNames(partition: Int, base: UUID = UUID.randomUUID()) {
   private var shards = 0L

@@ -4,15 +4,15 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 
-/** Turns the rows of a task into shards. */
+/** Writes the rows of a task to shards. */
 private[write] trait ShardWriter extends AutoCloseable {
 
-  /** @throws InvalidRowException if it cannot be written */
+  /** @throws InvalidRowException if the row cannot be written */
   def write(row: InternalRow): Unit
 
-  /** Writes what is not written yet. */
+  /** Writes the remaining rows. */
   def finish(): Unit
 
-  /** What the columns turned out to be. */
+  /** The columns with the dtypes and shapes of the rows written. */
   def schema: Seq[ColumnRecord]
 }

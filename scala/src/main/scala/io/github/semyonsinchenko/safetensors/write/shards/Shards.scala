@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.dataset.ShardRecord
 import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
 import io.github.semyonsinchenko.safetensors.index.IndexRuns
 
-/** The shards of a task: writes them, and keeps their records in the order of their rows. */
+/** Writes the shards of a task, and keeps their records in row order. */
 private[write] final class Shards(
     metadata: Map[String, String],
     names: ShardNames,
@@ -26,7 +26,7 @@ private[write] final class Shards(
    * Writes a shard.
    *
    * @param tensors in the order of their bytes
-   * @param drain   hands their bytes over, in that order
+   * @param drain   passes their bytes to its argument, in the same order
    */
   def write(tensors: Seq[TensorInfo], samples: Long)(drain: (ByteBuffer => Unit) => Unit): Unit =
     metrics.shard {

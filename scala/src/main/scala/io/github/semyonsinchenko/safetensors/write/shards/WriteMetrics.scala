@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 
 import io.github.semyonsinchenko.safetensors.common.{SumMetric, TaskMetric}
 
-/** What Spark's UI shows of a write. Top-level classes without arguments, as the UI makes them by their names. */
+/** The metrics of a write in Spark's UI. They are top-level classes without arguments, because the UI loads them by name. */
 private[write] object WriteMetrics {
   val all: Array[CustomMetric] =
     Array(new RowsMetric, new BytesMetric, new ShardsMetric, new EncodingTimeMetric, new WritingTimeMetric)
@@ -26,12 +26,12 @@ final class WritingTimeMetric extends MillisMetric {
   override def description(): String = "time writing, all tasks (ms)"
 }
 
-/** Nanoseconds of the tasks, summed and shown as milliseconds. */
+/** Sums the nanoseconds of all tasks and shows milliseconds. */
 abstract class MillisMetric extends CustomMetric {
   override def aggregateTaskMetrics(nanos: Array[Long]): String = (nanos.sum / 1000000).toString
 }
 
-/** One task's counts so far, for the metrics of [[WriteMetrics.all]] in that order. */
+/** The counts of one task, in the order of [[WriteMetrics.all]]. */
 private[write] final class WriteCounters {
   var rows          = 0L
   var bytes         = 0L
@@ -44,7 +44,7 @@ private[write] final class WriteCounters {
       TaskMetric(metric.name, value)
     }
 
-  /** Counts a row, and of one in sixteen the time that `body` takes besides writing: a clock for each would cost more. */
+  /** Counts a row, and times one row in sixteen: reading the clock for each row is too slow. Writing time is excluded. */
   def row(body: => Unit): Unit = {
     if (rows % 16 == 0) {
       val start   = System.nanoTime
