@@ -13,9 +13,9 @@ import io.github.semyonsinchenko.safetensors.index.Keys
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
- * `model.safetensors.index.json`: which tensor of a checkpoint is in which of its files, as Hugging Face's libraries write it.
+ * `model.safetensors.index.json`, as Hugging Face's libraries write it: the file of each tensor of a checkpoint.
  *
- * @param name       of the index file
+ * @param name       the name of the index file
  * @param weightMap  the file of each tensor; its word counts when tensors are looked up by name
  */
 private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[String, String])
@@ -46,10 +46,10 @@ private[dataset] object CheckpointIndex {
 
   def isOne(path: Path): Boolean = Name.matches(path.getName) && !FileNames.isHidden(path)
 
-  /** Whether it is of the same weights in another dtype, as `model.safetensors.index.fp16.json`. */
+  /** Whether it describes a variant of the weights, such as `model.safetensors.index.fp16.json`. */
   def isVariant(path: Path): Boolean = !path.getName.endsWith(".index.json")
 
-  /** @throws InvalidRequestException if it is none, or names a file elsewhere */
+  /** @throws InvalidRequestException if the file is not a valid index, or names a file outside its directory */
   def read(path: Path, conf: Configuration): CheckpointIndex = {
     def fault(detail: String) = throw new InvalidRequestException(
       s"$path is not a valid checkpoint index: $detail. Mend it, or name the safetensors files themselves as the paths.")

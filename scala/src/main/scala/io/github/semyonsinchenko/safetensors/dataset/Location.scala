@@ -7,14 +7,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 
-/** Where a table lies, by the options that Spark hands over: `path`, or `paths` as a JSON array, or both. */
+/** The paths of a table. Spark passes them as the options `path`, `paths` (a JSON array), or both. */
 object Location {
   private val mapper = new ObjectMapper
 
   /**
-   * The paths as absolute ones: executors have working directories of their own, where a relative path leads elsewhere.
+   * The paths, made absolute: an executor has another working directory than the driver.
    *
-   * @throws InvalidRequestException if there is none
+   * @throws InvalidRequestException if there is no path
    */
   def all(options: CaseInsensitiveStringMap, conf: Configuration): Seq[Path] = {
     val paths = asGiven(options)

@@ -12,17 +12,17 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** The columns that directories named `key=value` make, with types as Spark's own sources find them. */
+/** The partition columns of directories named `key=value`. Types are inferred as in Spark's own sources. */
 private[dataset] final case class PartitionColumns(schema: StructType) {
 
-  /** A directory's values, as Spark keeps them. */
+  /** The values of a directory, in Spark's internal representation. */
   def values(texts: Vector[(String, String)]): Vector[Any] =
     schema.fields.toVector.zip(texts).map { case (column, (_, text)) => PartitionColumns.value(text, column) }
 }
 
 private[dataset] object PartitionColumns {
 
-  /** Name and value of a directory such as `day=2026-11-21`. */
+  /** The column name and the value of a directory such as `day=2026-11-21`. */
   def parse(folder: String): Option[(String, String)] = folder.indexOf('=') match {
     case at if at > 0 =>
       Some(ExternalCatalogUtils.unescapePathName(folder.take(at)) ->
@@ -31,7 +31,7 @@ private[dataset] object PartitionColumns {
   }
 
   /**
-   * @param asked the schema of the user, whose types count before those that the values look like
+   * @param asked the schema of the user, whose types take precedence over inferred ones
    * @throws InvalidRequestException if the directories do not have the same columns
    */
   def of(directories: Vector[Vector[(String, String)]], asked: StructType): PartitionColumns = {
@@ -50,7 +50,7 @@ private[dataset] object PartitionColumns {
   }))
   }
 
-  /** The column as the user's schema has it. */
+  /** The column in the user's schema. */
   private def typed(name: String, schema: StructType): Option[StructField] = {
     val column = schema.find(field => isSame(field.name, name))
     if (column.exists(field => TensorStruct.matches(field.dataType))) throw new InvalidRequestException(
@@ -66,13 +66,13 @@ private[dataset] object PartitionColumns {
 
   private def isNull(text: String) = text == ExternalCatalogUtils.DEFAULT_PARTITION_NAME
 
-  // Java would take `1d`, `0x1p3`, NaN and the digits of other scripts for numbers, too.
+  // Java's parsers also accept `1d`, `0x1p3`, NaN and digits of other scripts.
   private val Whole  = "[+-]?[0-9]+".r
   private val Number = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?".r
   private val Day    = "[0-9]{4}-[0-9]{2}-[0-9]{2}".r
   private val Moment = s"$Day( [0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?".r
 
-  /** The narrowest type that all texts read as without a loss; a double is no place for what is no int. */
+  /** The narrowest type that represents all texts without loss. A double is chosen only if all whole numbers are ints. */
   private def typeOf(texts: Vector[String]): DataType = {
     def all(likes: Regex, to: DataType) = texts.forall(text => likes.matches(text) && reads(text, to))
     def wide = DecimalType(texts.map(_.length).max.max(20).min(DecimalType.MAX_PRECISION), 0)
@@ -97,7 +97,7 @@ private[dataset] object PartitionColumns {
 
   private def reads(text: String, as: DataType): Boolean = cast(text, as).isDefined
 
-  // As ANSI has it, which takes no fraction away.
+  // ANSI mode, which does not drop fractions.
   private def cast(text: String, to: DataType): Option[Any] = {
     val literal = Literal(UTF8String.fromString(text), StringType)
     Try(Cast(literal, to, Some(SQLConf.get.sessionLocalTimeZone), true).eval()).toOption.filter(_ != null)

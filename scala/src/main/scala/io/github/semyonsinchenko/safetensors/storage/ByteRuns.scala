@@ -3,23 +3,22 @@ package io.github.semyonsinchenko.safetensors.storage
 import io.github.semyonsinchenko.safetensors.format.ByteRange
 
 /**
- * Ranges that one request fetches.
+ * A range of the file that one request fetches.
  *
- * @param members which of the ranges asked for lie in it, by their place in the question
+ * @param members the indices of the requested ranges that it contains
  */
 private[safetensors] final case class ByteRun(position: Long, count: Int, members: Vector[Int]) {
   def end: Long = position + count
 }
 
-/** How ranges become requests. */
+/** Combines ranges into requests. */
 private[safetensors] object ByteRuns {
 
-  // 64 KiB that nobody wants come within a millisecond; another request takes ten of them.
+  // Fetching 64 KiB more takes less than a millisecond; another request takes about ten.
   val MaxGap = 64 << 10
 
   /**
-   * Runs in the order of the file. Ranges that lie next to each other, or nearly, share a run as long as it has no more than
-   * `maxBytes`. A range without bytes is in none.
+   * Runs in file order. Ranges at most [[MaxGap]] bytes apart share a run of at most `maxBytes`. Empty ranges are left out.
    */
   def of(ranges: IndexedSeq[ByteRange], maxBytes: Int): Vector[ByteRun] = {
     val inOrder = ranges.indices.filter(ranges(_).count > 0).sortBy(ranges(_).position)
@@ -39,8 +38,7 @@ private[safetensors] object ByteRuns {
   }
 
   /**
-   * Runs to be under way at the same time: together no more than `maxBytes`, if there are two, and none that overlap, which
-   * Hadoop refuses.
+   * Groups of runs to fetch concurrently. A group has at most `maxBytes` or a single run, and no overlaps, which Hadoop refuses.
    */
   def waves(runs: Vector[ByteRun], maxBytes: Long): Vector[Vector[ByteRun]] = {
     val waves = Vector.newBuilder[Vector[ByteRun]]

@@ -7,9 +7,9 @@ import java.nio.channels.FileChannel
 import io.github.semyonsinchenko.safetensors.format.ByteCopy
 
 /**
- * A local file, mapped into memory: bytes go from the page cache to the caller's array in one copy.
+ * A memory-mapped local file. Bytes are copied once, from the page cache to the caller's array.
  *
- * A map ends at 2 GiB, so that the file is mapped in windows, each when it is first asked for.
+ * A map is limited to 2 GiB, so the file is mapped in windows on first use.
  */
 private[safetensors] final class MappedSource(path: File, val file: PlannedFile) extends OpenedFile {
   import MappedSource._
@@ -17,7 +17,7 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
   private val handle  = new RandomAccessFile(path, "r")
   private val windows = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
 
-  // A system call before and behind each read would cost more than a small tensor; so many bytes stay in the processor's cache.
+  // Each read has a system call before and after it, which costs more than a small tensor. This many bytes stay in the CPU cache.
   override def batchBytes: Int = 128 << 10
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
@@ -31,8 +31,8 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
   }
 
   /**
-   * What is cut off a mapped file reads as zeros to the end of its page, so that the length is looked at again behind each
-   * read. To read on is a fault, which Java 17 reports some time later, where nothing can catch it: hence before each read, too.
+   * Checks the length before and after a read. If the file is truncated, the rest of its last page reads as zeros. Pages after
+   * that fault, and Java 17 reports the fault asynchronously, where it cannot be caught.
    */
   private def checked[A](read: => A): A =
     synchronized { // to touch a window that another thread unmaps ends the process
@@ -87,9 +87,9 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
 private object MappedSource {
   private final val Window = 1L << 30
 
-  // Before Java 22 a map has no public way to be undone ahead of garbage collection, and a long task would keep the
-  // address space and disk space of every file that it has read. `sun.misc.Unsafe.invokeCleaner` is the one that the
-  // module system leaves open, on all versions that Spark runs on.
+  // Before Java 22 there is no public way to unmap before garbage collection. A long task would keep the address space and the
+  // disk space of every file that it has read. The module system allows `sun.misc.Unsafe.invokeCleaner` on all Java versions
+  // that Spark supports.
   private val unsafe = {
     val field = classOf[sun.misc.Unsafe].getDeclaredField("theUnsafe")
     field.setAccessible(true)

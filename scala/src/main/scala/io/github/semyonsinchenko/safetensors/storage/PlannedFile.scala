@@ -20,14 +20,14 @@ trait StoredFile {
   def status: Option[FileStatus]
 }
 
-/** A file as it was when the query was planned. What fails on it is explained by what has become of it since. */
+/** A file as it was when the query was planned. If a read fails, the error says how the file has changed since. */
 private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def name: String = file.path
 
   def length: Long = file.length
 
-  /** @throws UnreadableFileException if `body` fails to read, which names the file and says what to do */
+  /** @throws UnreadableFileException if `body` fails with an IOException */
   def reading[A](body: => A): A =
     try body
     catch { case e: IOException => throw change.getOrElse(unreadable(e)) }
@@ -36,7 +36,7 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
     s"$name could not be read: $cause. See that it can be reached, and that you may read it.",
     cause)
 
-  /** An error for a file that is not what it was. Asks the file system, so that it is for what has failed already. */
+  /** The error for a file that has changed; none if it has not. Call it after a failure only: it asks the file system. */
   def change: Option[UnreadableFileException] = Try(fs.getFileStatus(new Path(name))) match {
     case Failure(_: FileNotFoundException | _: NoSuchFileException) => Some(gone)
     case Success(now) if now.getLen != length                       => Some(changed(now.getLen))
@@ -65,7 +65,7 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   private def Again = "Run the query again."
 }
 
-/** A file that a query has open. */
+/** An open file of a query. */
 private[safetensors] trait OpenedFile extends ByteSource {
 
   def file: PlannedFile
@@ -74,7 +74,7 @@ private[safetensors] trait OpenedFile extends ByteSource {
 
   final override def length: Long = file.length
 
-  /** @throws UnreadableFileException for bytes that the file has not */
+  /** @throws UnreadableFileException for a range outside the file */
   protected final def checkBounds(position: Long, count: Int): Unit =
     if (position < 0 || count < 0 || count > length - position) throw file.tooShort(position, count)
 }

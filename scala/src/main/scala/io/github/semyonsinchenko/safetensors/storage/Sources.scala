@@ -7,10 +7,10 @@ import org.apache.hadoop.util.functional.FutureIO
 
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, InvalidFileException, RepeatedNames}
 
-/** Opens files: local ones by mapping, others as Hadoop streams. */
+/** Opens local files as memory maps, and other files as Hadoop streams. */
 private[safetensors] object Sources {
 
-  /** @throws UnreadableFileException if the file is gone or has changed since it was listed, here or when bytes are read */
+  /** @throws UnreadableFileException if the file is gone or has changed since it was listed; later reads throw it too */
   def open(file: StoredFile, conf: Configuration): ByteSource = {
     val path    = new Path(file.path)
     val fs      = path.getFileSystem(conf)
@@ -21,21 +21,21 @@ private[safetensors] object Sources {
     })
   }
 
-  // Object stores that know the file's length do not ask for it. With its ETag they tell whether it has been replaced.
+  // With the length an object store saves a request. With the ETag it detects a replaced file.
   private def stream(path: Path, file: StoredFile, fs: FileSystem): FSDataInputStream = {
     val builder = fs.openFile(path)
       .opt(OpenFileOptions.FS_OPTION_OPENFILE_LENGTH, file.length.toString)
       .opt(OpenFileOptions.FS_OPTION_OPENFILE_READ_POLICY, "vector, random")
-      // S3A would fetch 64 KiB where fewer bytes are asked for.
+      // Otherwise S3A fetches at least 64 KiB.
       .opt("fs.s3a.readahead.range", "0")
     file.status.foreach(builder.withFileStatus)
     FutureIO.awaitFuture(builder.build())
   }
 
-  /** The file's header, or an error that names the file and the rule that it breaks. */
+  /** Reads the header. The error for an invalid one names the file and the rule that it violates. */
   def header(source: ByteSource): Header = header(source, RepeatedNames.LastCounts)
 
-  /** The same, of which `names` says whether it may repeat names. */
+  /** Reads the header. `names` decides whether names may occur more than once. */
   def header(source: ByteSource, names: RepeatedNames): Header =
     try Header.read(source, names)
     catch {
@@ -43,7 +43,7 @@ private[safetensors] object Sources {
         throw changeOf(source).getOrElse(new UnreadableFileException(e.getMessage, e))
     }
 
-  // Where a file has become longer, nothing but its header tells.
+  // Only the header reveals that a file has grown.
   private def changeOf(source: ByteSource): Option[UnreadableFileException] = source match {
     case opened: OpenedFile => opened.file.change
     case _                  => None

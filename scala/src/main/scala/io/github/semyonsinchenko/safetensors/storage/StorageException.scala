@@ -7,22 +7,22 @@ import org.apache.parquet.ParquetRuntimeException
 
 import io.github.semyonsinchenko.safetensors.common.DataException
 
-/** A file that could not be written, such as on a full disk: which file, why, and what to do. */
+/** A file could not be written, for example because the disk is full. */
 final class StorageException(message: String, cause: Throwable)
     extends DataException(message, "SAFETENSORS_STORAGE", cause) {
 
-  // "I/O error": the data are sound, and another executor may have the room that is missing.
+  // "I/O error": the data is valid, and another executor may have enough space.
   override def getSqlState: String = "58030"
 }
 
 object StorageException {
 
-  /** Says of an error which file it struck. */
+  /** Adds the file to an error. */
   def locating[A](path: Path)(writing: => A): A =
     try writing
     catch {
       case e: IOException => throw failed(path, e.getMessage, e)
-      // Hadoop's local file system, and Parquet at the end of a file, raise these where others raise the cause.
+      // Hadoop's local file system, and Parquet when it closes a file, wrap the cause in these.
       case e @ (_: FSError | _: ParquetRuntimeException) if e.getCause != null =>
         throw failed(path, e.getCause.getMessage, e)
     }
