@@ -13,7 +13,7 @@ Errors:
     SafetensorsSparkError
     ├── DamagedShardError           a shard that is not what the manifest says
     ├── DatasetChangedError         a dataset that was written again since it was opened
-    ├── IncompatibleVersionError    `configure`, `attach`: package, jar and Spark do not fit each other
+    ├── IncompatibleVersionError    package, jar and Spark do not fit each other, or a dataset's format is newer
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read

@@ -6,7 +6,7 @@ class SafetensorsSparkError(Exception):
 
 
 class IncompatibleVersionError(SafetensorsSparkError):
-    """The package, the connector's jar that Spark has, and Spark are of versions that do not fit each other."""
+    """Versions that do not fit each other: of the package, the connector's jar and Spark, or of a dataset's format."""
 
 
 class MissingExtraError(SafetensorsSparkError):

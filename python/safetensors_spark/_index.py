@@ -9,12 +9,14 @@ from typing import Any
 
 from safetensors_spark._errors import InvalidIndexError
 from safetensors_spark._extras import require
+from safetensors_spark._format_version import check_readable
 from safetensors_spark._storage import Folder
 
 INDEX = "_tensor_index.parquet"
 COLUMNS = ("tensor_key", "file_name", "shape", "dtype", "data_start", "data_end")
 
 _COMMIT = b"safetensors.commit_id"
+_VERSION = b"safetensors.format_version"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class TensorIndex:
     """An open index; made in another commit than the manifest's it is out of date, and counts for nothing."""
 
     def __init__(self, folder: Folder, file: RawIOBase | None = None) -> None:
-        """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed.
+        """Raises `InvalidIndexError`, `IncompatibleVersionError`, or `MissingExtraError` where pyarrow is not installed.
 
         `file` may be one that has no more than the footer, for those who do not iterate.
         """
@@ -48,9 +50,18 @@ class TensorIndex:
         # Some damage is an `OSError` to pyarrow.
         except (pa.ArrowException, OSError) as error:
             raise InvalidIndexError(self.path, str(error)) from None
+        self._check_version()
         missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
         if missing:
             raise InvalidIndexError(self.path, f"it has no column {', '.join(missing)}")
+
+    def _check_version(self) -> None:
+        # The first indexes named no version.
+        version = (self.metadata.metadata or {}).get(_VERSION, b"1.0").decode(errors="replace")
+        try:
+            check_readable(version, self.path)
+        except ValueError as error:
+            raise InvalidIndexError(self.path, str(error)) from None
 
     @property
     def metadata(self) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from safetensors_spark._errors import InvalidManifestError
+from safetensors_spark._format_version import check_readable
 from safetensors_spark._storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
@@ -69,6 +70,7 @@ def read_manifest(folder: Folder) -> Manifest:
     Raises:
         FileNotFoundError: there is none: the folder is no dataset that Spark wrote.
         InvalidManifestError: it cannot be relied on.
+        IncompatibleVersionError: its format is newer than this package.
     """
     try:
         content = folder.read(MANIFEST)
@@ -81,13 +83,12 @@ def read_manifest(folder: Folder) -> Manifest:
 
 
 def parse_manifest(content: bytes, name: str) -> Manifest:
-    """What the JSON says; errors call it `name`. Raises `InvalidManifestError` if it cannot be relied on."""
+    """What the JSON says; errors call it `name`. Raises as `read_manifest` does."""
     try:
         root = _Fields(json.loads(content), name, "")
     except ValueError as error:
         raise InvalidManifestError(name, f"it is not JSON ({error})") from None
-    if root.text("format_version").split(".")[0] != "1":
-        raise InvalidManifestError(name, f"its format_version is {root.text('format_version')}, and this reads 1.x")
+    root.check_version("format_version")
     return Manifest(
         commit_id=root.text("commit_id"),
         mode=cast(Mode, root.text("mode", "batch|key_value")),
@@ -135,6 +136,12 @@ class _Fields:
         if not re.fullmatch(pattern, found, re.DOTALL):
             raise self._refuse(f"`{self._place}{name}` is `{found}`, expected {pattern}")
         return found
+
+    def check_version(self, name: str) -> None:
+        try:
+            check_readable(self.text(name), self._manifest)
+        except ValueError as error:
+            raise self._refuse(str(error)) from None
 
     def count(self, name: str) -> int:
         found = self.value(name, int)

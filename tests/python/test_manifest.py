@@ -51,7 +51,8 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"mode": "other"}, r"`mode` is `other`, expected batch\|key_value"),
-        ({"format_version": "2.0"}, "its format_version is 2.0"),
+        ({"format_version": "new"}, "its format version is `new`, expected MAJOR.MINOR"),
+        ({"format_version": 1.0}, "`format_version` is 1.0, expected str"),
         ({"shards": {}}, "`shards` is {}, expected list"),
         ({"shards": [7]}, r"shards\[0\]\. is no object"),
         ({"shards": [SHARD | {"bytes": -1}]}, r"`shards\[0\]\.bytes` is -1, expected no less than 0"),
@@ -73,3 +74,15 @@ def test_what_cannot_be_relied_on(tmp_path: Path, changed: dict[str, Any], said:
 def test_what_is_no_json(tmp_path: Path) -> None:
     with pytest.raises(sts.InvalidManifestError, match="it is not JSON"):
         _read(tmp_path, '{"shards": [')
+
+
+@pytest.mark.parametrize("version", ["2.0", "10.0", "99.0", "0.9"])
+def test_another_major_version_is_refused_before_anything_else_is_read(tmp_path: Path, version: str) -> None:
+    said = f"{MANIFEST} has format version {version}, but this version of safetensors-spark reads 1.x. Upgrade"
+    with pytest.raises(sts.IncompatibleVersionError, match=said):
+        _read(tmp_path, json.dumps({"format_version": version}))
+
+
+def test_fields_of_a_newer_minor_version_are_ignored(tmp_path: Path) -> None:
+    newer = {"format_version": "1.7", "later": {"a": 1}, "shards": [SHARD | {"later": 2}]}
+    assert _read(tmp_path, json.dumps(WHOLE | newer)) == _read(tmp_path, json.dumps(WHOLE))

@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.common.DataException
+import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
@@ -41,13 +41,15 @@ final case class ShardFacts(headerBytes: Long, samples: Option[Long], columns: S
  * @param mode     how writes put rows into tensors: `Manifest.BatchMode` or `Manifest.KeyValueMode`
  * @param options  the options of the last write, as given
  * @param shards   in the order of the rows
+ * @param version  of the format that the manifest was read in
  */
 final case class Manifest(
     commitId: String,
     mode: String,
     options: Map[String, String],
     schema: Seq[ColumnRecord],
-    shards: Seq[ShardRecord]) {
+    shards: Seq[ShardRecord],
+    version: FormatVersion = FormatVersion.Current) {
 
   def samples: Long = shards.iterator.map(_.samples).sum
 
@@ -73,7 +75,12 @@ object Manifest {
   val BatchMode    = "batch"
   val KeyValueMode = "key_value"
 
-  /** The manifest of the dataset in `directory`; none where there is no dataset. */
+  /**
+   * The manifest of the dataset in `directory`, or none if there is no dataset.
+   *
+   * @throws UnsupportedVersionException if its format is newer than this connector
+   * @throws InvalidManifestException if it is damaged
+   */
   def read(directory: Path, conf: Configuration): Option[Manifest] = {
     val path = new Path(directory, FileName)
     AtomicFile.read(path, path.getFileSystem(conf)).map(ManifestJson.read(_, path))
@@ -99,7 +106,7 @@ private object ManifestJson {
 
   def write(manifest: Manifest): String = {
     val root = mapper.createObjectNode()
-      .put("format_version", "1.0")
+      .put("format_version", FormatVersion.Current.toString)
       .put("safetensors_version", "1.0")
       .put("total_samples", manifest.samples)
       .put("total_bytes", manifest.bytes)
@@ -135,12 +142,16 @@ private object ManifestJson {
         case e: JsonProcessingException => throw new InvalidManifestException(path, e.getOriginalMessage)
       }
     val fields = new Fields(path)
+    // Checked first: a newer version may have other fields.
+    val version = fields.version(root, "format_version")
+    version.checkReadable(path)
     Manifest(
       fields.text(root, "commit_id"),
       fields.text(root, "mode"),
       fields.node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
       fields.node(root, "schema").elements.asScala.map(readColumn(_, fields)).toVector,
-      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector
+      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector,
+      version
     )
   }
 
@@ -169,6 +180,11 @@ private object ManifestJson {
     }
 
     def text(parent: JsonNode, name: String): String = node(parent, name).asText
+
+    def version(parent: JsonNode, name: String): FormatVersion = {
+      val found = text(parent, name)
+      FormatVersion.parse(found).getOrElse(fault(s"its format version is `$found`, expected MAJOR.MINOR"))
+    }
 
     def count(parent: JsonNode, name: String): Long = {
       val number = node(parent, name)

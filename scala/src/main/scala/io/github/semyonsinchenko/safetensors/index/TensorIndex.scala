@@ -16,7 +16,7 @@ import org.apache.parquet.hadoop.example.GroupReadSupport
 import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.apache.parquet.hadoop.util.{HadoopInputFile, HadoopOutputFile}
 
-import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
@@ -27,7 +27,8 @@ object TensorIndex {
 
   val FileName = "_tensor_index.parquet"
 
-  private val CommitKey = "safetensors.commit_id"
+  private val CommitKey  = "safetensors.commit_id"
+  private val VersionKey = "safetensors.format_version"
 
   // Spark's look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
   // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
@@ -73,7 +74,7 @@ object TensorIndex {
       .withStatisticsEnabled(false)
       .withStatisticsEnabled("tensor_key", true)
       .withSizeStatisticsEnabled(false)
-      .withExtraMetaData(Map(CommitKey -> commitId).asJava)
+      .withExtraMetaData(Map(CommitKey -> commitId, VersionKey -> FormatVersion.Current.toString).asJava)
       .build()
 
   private final class Writer(path: Path, conf: Configuration)
@@ -92,9 +93,30 @@ object TensorIndex {
   def commitId(directory: Path, conf: Configuration): Option[String] =
     try {
       val file = HadoopInputFile.fromPath(new Path(directory, FileName), conf)
-      Using.resource(ParquetFileReader.open(file))(reader =>
-        Option(reader.getFooter.getFileMetaData.getKeyValueMetaData.get(CommitKey)))
+      Using.resource(ParquetFileReader.open(file)) { reader =>
+        val footer = reader.getFooter.getFileMetaData.getKeyValueMetaData
+        commitOf(file.getPath, key => Option(footer.get(key)))
+      }
     } catch { case _: FileNotFoundException => None }
+
+  /**
+   * The commit that an index was made in.
+   *
+   * @param footer the values that the footer has by key
+   * @throws UnsupportedVersionException if the index is newer than this connector
+   */
+  private def commitOf(path: Path, footer: String => Option[String]): Option[String] = {
+    // The first indexes named no version.
+    val version = footer(VersionKey).getOrElse("1.0")
+    FormatVersion.parse(version)
+      .getOrElse(throw unreadable(path, s"its format version is `$version`, expected MAJOR.MINOR"))
+      .checkReadable(path)
+    footer(CommitKey)
+  }
+
+  private def unreadable(path: Path, detail: String, cause: Option[Throwable] = None) =
+    new InvalidRequestException(
+      s"$path cannot be read: $detail. Delete it, and write with `generate_index` to make a new one.", cause)
 
   /** How many bytes the directory's index has. */
   def length(directory: Path, conf: Configuration): Long =
@@ -115,7 +137,8 @@ object TensorIndex {
       var madeIn = Option.empty[String]
       val support = new GroupReadSupport {
         override def init(context: InitContext): ReadContext = {
-          madeIn = Option(context.getKeyValueMetadata.get(CommitKey)).map(_.iterator.next())
+          val footer = context.getKeyValueMetadata
+          madeIn = commitOf(path, key => Option(footer.get(key)).map(_.iterator.next()))
           super.init(context)
         }
       }
@@ -126,9 +149,7 @@ object TensorIndex {
       }
     } catch {
       case _: FileNotFoundException => None
-      case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
-          s"$path cannot be read: ${e.getMessage}. Delete it, and have a write with `generate_index` make it anew.",
-          Some(e))
+      case e @ (_: IOException | _: RuntimeException) => throw unreadable(path, e.getMessage, Some(e))
     }
 
   private def open(

@@ -7,6 +7,7 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
+import io.github.semyonsinchenko.safetensors.common.UnsupportedVersionException
 
 class ManifestTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -48,6 +49,28 @@ class ManifestTest extends AnyFunSuite {
     }
   }
 
+  private def withVersion(version: String, directory: LocalPath): Option[Manifest] = {
+    val json = manifest.toJson.replace("\"format_version\" : \"1.0\"", s"\"format_version\" : \"$version\"")
+    Files.writeString(directory.resolve("dataset_manifest.json"), json)
+    read(directory)
+  }
+
+  for (version <- Seq("2.0", "99.0", "0.9"))
+    test(s"version $version is not readable") {
+      TempDir { directory =>
+        val error = intercept[UnsupportedVersionException](withVersion(version, directory))
+        assert(error.getMessage.contains(s"has format version $version, but"))
+      }
+    }
+
+  test("a newer minor version is readable but not writable") {
+    TempDir { directory =>
+      val version = withVersion("1.7", directory).get.version
+      val error   = intercept[UnsupportedVersionException](version.checkWritable(new Path("/d/m.json")))
+      assert(error.getMessage.contains("/d/m.json has format version 1.7, but"))
+    }
+  }
+
   private def refused(what: String)(from: String, to: String, detail: String): Unit =
     test(s"refused: $what") {
       TempDir { directory =>
@@ -64,5 +87,6 @@ class ManifestTest extends AnyFunSuite {
   refused("a missing field")("\"commit_id\"", "\"id\"", "it has no `commit_id`")
   refused("a negative count")("\"bytes\" : 100", "\"bytes\" : -1", "`bytes` is `-1`, expected a count")
   refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")
+  refused("a version that is none")("\"1.0\"", "\"one\"", "its format version is `one`, expected MAJOR.MINOR")
   refused("half a file")("\"options\"", "", "")
 }

@@ -52,12 +52,16 @@ private[write] object Target {
   }
 
   /**
-   * The dataset that is there. One whose manifest cannot be read may be replaced; its shards are left, as nothing tells which
-   * they are.
+   * The manifest of the existing dataset. A damaged manifest may be replaced. Its shards stay, because nothing names them.
+   *
+   * @throws InvalidRequestException if a newer version of safetensors-spark has written the dataset
    */
   def old(directory: Path, existing: Existing, conf: Configuration): Option[Manifest] =
-    try Manifest.read(directory, conf)
-    catch {
+    try {
+      val manifest = Manifest.read(directory, conf)
+      manifest.foreach(_.version.checkWritable(new Path(directory, Manifest.FileName)))
+      manifest
+    } catch {
       case e: InvalidManifestException if existing == Existing.Replace =>
         log.warn(s"${e.getMessage} It is overwritten, and what shards it had are left.")
         Some(Manifest("", "", Map.empty, Nil, Nil))
