@@ -114,6 +114,34 @@ def test_a_key_is_looked_up_in_the_index_and_nothing_else_is_opened(spark: Spark
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "tensor_key BETWEEN 'k997' AND 'k998'",
+        "tensor_key > 'k997'",
+        "tensor_key >= 'k998' AND tensor_key <= 'k999'",
+        "tensor_key LIKE 'k9%' AND tensor_key < 'k902' AND tensor_key > 'k90'",
+        "tensor_key LIKE 'k99%' AND tensor_key IN ('k1', 'k2', 'k990', 'k991')",
+        "tensor_key LIKE 'k99%' AND tensor_key > 'k997' OR tensor_key = 'k990'",
+    ],
+)
+def test_conditions_on_keys_open_the_shards_that_the_index_names(
+    spark: SparkSession, store: Dataset, condition: str
+) -> None:
+    shown = metrics(long(spark, store.path).where(condition))
+    assert (shown["files opened"], shown["files skipped by conditions"]) == ("1", "3")
+    assert shown["bytes of headers read"] == "0"
+
+
+def test_many_keys_are_looked_up_in_the_index(spark: SparkSession, store: Dataset) -> None:
+    df = long(spark, store.path)
+    keys = [f"k{number}" for number in range(-500, 500)]
+    found = df.where(df.tensor_key.isin(keys)).selectExpr("tensor_key", "st_to_array(tensor)[0]")
+    assert sorted(found.collect()) == sorted((f"k{number}", number) for number in range(500))
+    shown = metrics(found)
+    assert (shown["files opened"], shown["bytes of headers read"]) == ("2", "0")
+
+
+@pytest.mark.parametrize(
     ("condition", "count"),
     [
         ("tensor_key = 'k777'", 1),
@@ -124,6 +152,10 @@ def test_a_key_is_looked_up_in_the_index_and_nothing_else_is_opened(spark: Spark
         ("tensor_key = 'k1' OR tensor_key LIKE 'k99%'", 12),
         ("tensor_key LIKE '%'", 1000),
         ("tensor_key > 'k998'", 1),
+        ("tensor_key BETWEEN 'k10' AND 'k100'", 2),
+        ("tensor_key < 'k10' OR tensor_key >= 'k99'", 13),
+        ("NOT (tensor_key > 'k1')", 2),
+        ("tensor_key > 'l' AND tensor_key < 'j'", 0),
         ("tensor_key LIKE 'k99%' AND tensor.dtype = 'F16'", 0),
         ("tensor.dtype = 'F16'", 0),
         ("tensor.dtype = 'F32' AND tensor.shape = array(1)", 1000),
@@ -195,6 +227,22 @@ def test_rows_are_counted_by_the_listing(spark: SparkSession, path: Path) -> Non
         assert df.where("x.dtype = 'F16'").count() == 0
         assert df.selectExpr("count(*)", "count(1)", "count(x)").collect() == [(count,) * 3]
         assert df.groupBy("x.dtype").count().collect() == [("F32", count)]
+
+
+def test_tensors_are_counted_by_the_manifest(spark: SparkSession, store: Dataset, path: Path) -> None:
+    write(spark.range(0, 10, 1, 2).selectExpr("array(id) x", "array(id) y"), path, batch_size=4)
+    for place, count in ((store.path, 1000), (path, 8)):
+        df = long(spark, place)
+        assert df.count() == count
+        assert "LocalTableScan" in plan(df.groupBy().count())
+        assert df.where("tensor.dtype = 'F16'").count() == 0
+
+
+def test_tensors_by_key_are_counted_by_key_and_column(spark: SparkSession, path: Path) -> None:
+    rows = spark.range(0, 10, 1, 1).selectExpr("cast(id / 2 as int) k", "array(id) x", "array(id) y")
+    write(rows, path, name_col="k", duplicatesStrategy="lastWin")
+    df = long(spark, path)
+    assert (df.count(), len(df.collect())) == (10, 10)
 
 
 def test_a_count_notices_a_shard_that_is_gone(spark: SparkSession, path: Path) -> None:

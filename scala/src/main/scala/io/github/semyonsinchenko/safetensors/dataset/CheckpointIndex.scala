@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonProcessingException
@@ -28,13 +30,10 @@ private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[S
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,
       conf: Configuration): Option[Map[String, Located]] =
-    keys.map {
-      case Keys.In(names) => names.iterator.flatMap(weightMap.get).map(_ -> Located.Somewhere).toMap
-      case wanted =>
-        weightMap.iterator.collect {
-          case (key, file) if wanted.contain(key) => file -> Located.Somewhere
-        }.toMap
-    }
+    keys.map(wanted =>
+      weightMap.iterator.collect {
+        case (key, file) if wanted.contain(key.getBytes(UTF_8)) => file -> Located.Somewhere
+      }.toMap)
 
   override def firstFile(conf: Configuration): Option[String] = None
 }

@@ -38,5 +38,4 @@ object DataFile {
   /** Whether a listing takes the file for data. */
   def isData(status: FileStatus): Boolean =
     status.isFile && status.getPath.getName.endsWith(Suffix) && !FileNames.isHidden(status.getPath)
-
 }

@@ -18,18 +18,23 @@ private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) 
       conf: Configuration): Option[Map[String, Located]] =
     if (keys.isEmpty && file.getLen > SmallBytes) None
     else
-      TensorIndex.find(file.getPath, manifest.commitId, keys, conf) { entries =>
-        val found = entries.filter(entry => keys.forall(_.contain(entry.key))).map(entry =>
-          fileOf(entry) -> tensor(entry)).filter(accepts.tupled)
-        val few = found.take(MaxTensors).toVector
-        if (found.hasNext) (few.iterator ++ found).map(_._1 -> Located.Somewhere).toMap
-        else few.groupMap(_._1)(_._2).map { case (name, tensors) =>
+      TensorIndex.find(file.getPath, manifest.commitId, keys.getOrElse(Keys.all), conf) { entries =>
+        val found = entries.map(entry => fileOf(entry) -> tensor(entry)).filter(accepts.tupled)
+        val few   = found.take(MaxTensors).toVector
+        if (found.hasNext) filesOf(few.iterator.map(_._1) ++ found.map(_._1))
+        else Some(few.groupMap(_._1)(_._2).map { case (name, tensors) =>
           name -> Located.At(tensors.sortBy(_.begin))
-        }
-      }
+        })
+      }.flatten
+
+  /** The files of these tensors; none where they are too many for the driver to look at. */
+  private def filesOf(names: Iterator[String]): Option[Map[String, Located]] = {
+    val files = names.take(MaxLookedAt).toSet
+    Option.unless(names.hasNext)(files.map(_ -> Located.Somewhere).toMap)
+  }
 
   override def firstFile(conf: Configuration): Option[String] =
-    TensorIndex.find(file.getPath, manifest.commitId, None, conf)(_.nextOption().map(fileOf)).flatten
+    TensorIndex.find(file.getPath, manifest.commitId, Keys.all, conf)(_.nextOption().map(fileOf)).flatten
 
   private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
 
@@ -60,6 +65,9 @@ private object DatasetIndex {
 
   // What a plan can carry to its tasks, a megabyte or two.
   private val MaxTensors = 10000
+
+  // About a second's worth. Of more, tasks read the headers side by side.
+  private val MaxLookedAt = 1000000
 
   // Some hundred thousand tensors.
   private val SmallBytes = 2L << 20

@@ -30,9 +30,14 @@ final case class ColumnRecord(name: String, dtype: Option[String], shape: Option
  *
  * @param headerBytes where its byte buffer begins
  * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
+ * @param tensors     how many tensors it has
  * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
  */
-final case class ShardFacts(headerBytes: Long, samples: Option[Long], columns: Seq[ColumnRecord])
+final case class ShardFacts(
+    headerBytes: Long,
+    samples: Option[Long],
+    tensors: Long,
+    columns: Seq[ColumnRecord])
 
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
@@ -58,7 +63,9 @@ final case class Manifest(
   /** What a reader may rely on of a shard. */
   def factsOf(shard: ShardRecord): ShardFacts = {
     val isBatch = mode == Manifest.BatchMode
-    ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), if (isBatch) schema else Nil)
+    // Each column is one tensor of a batch, or one of each row.
+    val tensors = if (isBatch) schema.size.toLong else shard.samples * schema.size
+    ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), tensors, if (isBatch) schema else Nil)
   }
 
   def toJson: String = ManifestJson.write(this)

@@ -51,7 +51,13 @@ private[safetensors] final class IndexSupport extends WriteSupport[IndexEntry] {
   }
 }
 
-private object IndexSupport {
+private[index] object IndexSupport {
+
+  /** In the footer: the commit that made the file. */
+  val CommitKey = "safetensors.commit_id"
+
+  /** In the footer: the version of the format. The first indexes have none, which means 1.0. */
+  val VersionKey = "safetensors.format_version"
 
   private val schema = MessageTypeParser.parseMessageType(
     """message tensor_index {

@@ -77,7 +77,7 @@ private[safetensors] object Layout {
   case object Long extends Layout("long") {
     override def schema: Option[StructType]                        = Some(LongSchema.schema)
     override private[read] def packsFiles: Boolean                 = true
-    override private[read] def count(file: DataFile): Option[Long] = None
+    override private[read] def count(file: DataFile): Option[Long] = file.shard.map(_.tensors)
 
     override private[read] def check(column: StructField): Unit = {
       val isKey    = column.name == LongSchema.Key.name && column.dataType == StringType

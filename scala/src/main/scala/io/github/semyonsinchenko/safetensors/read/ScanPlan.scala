@@ -72,9 +72,10 @@ private[read] final case class ScanPlan(
   }
 
   /** How many rows the parts have; none where a file must be opened to tell. */
-  def rowCount: Option[Long] = {
+  def rowCount: Option[Long] = if (!ofTensors.isEmpty) None
+  else {
     val counts = parts.map(part => source.layout.count(part.file))
-    Option.when(ofTensors.isEmpty && counts.forall(_.isDefined))(counts.flatten.sum)
+    Option.when(counts.forall(_.isDefined))(counts.flatten.sum)
   }
 
   /** How many bytes it reads, at most. */

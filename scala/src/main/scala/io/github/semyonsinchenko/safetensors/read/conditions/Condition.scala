@@ -27,7 +27,7 @@ private[read] object Condition {
       case known       => right.decide(facts).filter(right => !right || known.isDefined)
     }
     override def operands: Seq[Operand] = left.operands ++ right.operands
-    override def keys: Option[Keys]     = left.keys.orElse(right.keys)
+    override def keys: Option[Keys]     = (left.keys ++ right.keys).reduceOption(_.intersect(_))
   }
 
   final case class Or(left: Condition, right: Condition) extends Condition {
@@ -36,9 +36,8 @@ private[read] object Condition {
       case known      => right.decide(facts).filter(right => right || known.isDefined)
     }
     override def operands: Seq[Operand] = left.operands ++ right.operands
-    override def keys: Option[Keys] = (left.keys, right.keys) match {
-      case (Some(Keys.In(these)), Some(Keys.In(those))) => Some(Keys.In(these ++ those))
-      case _                                            => None
+    override def keys: Option[Keys] = left.keys.zip(right.keys).map { case (these, those) =>
+      these.union(those)
     }
   }
 
@@ -57,7 +56,7 @@ private[read] object Condition {
     override def decide(facts: Facts): Option[Boolean] = Option(operand.value(facts)).map(values)
     override def operands: Seq[Operand]                = Seq(operand)
     override def keys: Option[Keys] =
-      Option.when(operand == Operand.Key)(Keys.In(values.map(_.toString)))
+      Option.when(operand == Operand.Key)(Keys.of(values.iterator.collect { case key: UTF8String => key }))
   }
 
   /** @param holds what the sign of operand minus value must be */
@@ -65,6 +64,10 @@ private[read] object Condition {
     override def decide(facts: Facts): Option[Boolean] =
       Option(operand.value(facts)).map(is => holds(is.asInstanceOf[Comparable[Any]].compareTo(value)))
     override def operands: Seq[Operand] = Seq(operand)
+    override def keys: Option[Keys] = (operand, value) match {
+      case (Operand.Key, key: UTF8String) => Some(holds.keys(key))
+      case _                              => None
+    }
   }
 
   final case class Text(operand: Operand, part: UTF8String, at: TextMatch) extends Condition {
@@ -72,21 +75,27 @@ private[read] object Condition {
       Option(operand.value(facts)).map(text => at(text.asInstanceOf[UTF8String], part))
     override def operands: Seq[Operand] = Seq(operand)
     override def keys: Option[Keys] =
-      Option.when(operand == Operand.Key && at == TextMatch.Start)(Keys.Prefix(part.toString))
+      Option.when(operand == Operand.Key && at == TextMatch.Start)(Keys.startingWith(part))
   }
 }
 
-/** Of a comparison, what it may come to. */
-private[read] sealed abstract class Sign(val name: String, test: Int => Boolean) extends Product
+/**
+ * A comparison.
+ *
+ * @param test whether it holds, by the sign of the difference
+ * @param keys those for which it holds
+ */
+private[read] sealed abstract class Sign(val name: String, test: Int => Boolean, val keys: UTF8String => Keys)
+    extends Product
     with Serializable {
   def apply(sign: Int): Boolean = test(sign)
 }
 
 private[read] object Sign {
-  case object Less    extends Sign("<", _ < 0)
-  case object AtMost  extends Sign("<=", _ <= 0)
-  case object Greater extends Sign(">", _ > 0)
-  case object AtLeast extends Sign(">=", _ >= 0)
+  case object Less    extends Sign("<", _ < 0, Keys.before(_))
+  case object AtMost  extends Sign("<=", _ <= 0, Keys.upTo(_))
+  case object Greater extends Sign(">", _ > 0, Keys.after(_))
+  case object AtLeast extends Sign(">=", _ >= 0, Keys.from(_))
   val all: Vector[Sign] = Vector(Less, AtMost, Greater, AtLeast)
 }
 

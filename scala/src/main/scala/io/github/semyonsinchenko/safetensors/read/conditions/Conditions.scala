@@ -16,7 +16,7 @@ private[read] final case class Conditions(all: Vector[Condition]) {
   }
 
   /** Names of tensors to which they come down; none where any may do. */
-  def keys: Option[Keys] = all.flatMap(_.keys).headOption
+  def keys: Option[Keys] = all.flatMap(_.keys).reduceOption(_.intersect(_))
 
   /** Whether a tensor of the layout `long` meets them. */
   def hold(file: DataFile, tensor: TensorInfo): Boolean = hold(Facts(file, _ => Some(tensor)))
