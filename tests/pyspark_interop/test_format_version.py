@@ -53,7 +53,7 @@ SPARK_USES: dict[str, Callable[[SparkSession, Path], Any]] = {
     "append": append,
     "overwrite": overwrite,
     "replace table": lambda spark, path: spark.sql(
-        f"CREATE OR REPLACE TABLE safetensors.`{path}` TBLPROPERTIES (name_col='k') AS SELECT 'a' AS k, array(1) AS x"
+        f"CREATE OR REPLACE TABLE safetensors.`{path}` OPTIONS (name_col 'k') AS SELECT 'a' AS k, array(1) AS x"
     ),
     "insert": lambda spark, path: spark.sql(f"INSERT INTO safetensors.`{path}` SELECT 'a' AS k, array(1) AS x"),
 }

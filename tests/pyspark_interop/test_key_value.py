@@ -60,6 +60,36 @@ def test_last_of_equal_keys_wins_where_told(spark: SparkSession, path: Path) -> 
     assert dataset.samples == [2]
 
 
+COLLIDING = "k string, x__x array<int>, x array<int>", ("k", [1], [2]), ("k__x", [3], [4])
+
+
+@pytest.mark.parametrize("duplicates", ["fail", "lastWin"])
+def test_one_name_for_two_columns_is_an_error_that_names_both(spark: SparkSession, path: Path, duplicates: str) -> None:
+    df = frame(spark, *COLLIDING)
+    message = error_of(lambda: write(df, path, name_col="k", duplicatesStrategy=duplicates))
+    assert_says(message, "`k__x__x`", "key `k` of column `x__x`", "key `k__x` of column `x`", "`kv_separator`")
+    assert files(path) == {}
+
+
+@pytest.mark.parametrize("duplicates", ["fail", "lastWin"])
+def test_one_name_for_two_columns_in_two_shards_is_an_error_with_an_index(
+    spark: SparkSession, path: Path, duplicates: str
+) -> None:
+    schema, *rows = COLLIDING
+    options = {"name_col": "k", "duplicatesStrategy": duplicates, "generate_index": "true"}
+    write(frame(spark, schema, rows[0]), path, **options)
+    before = files(path)
+    message = error_of(lambda: write(frame(spark, schema, rows[1]), path, **options))
+    assert_says(message, "`k__x__x`", "key `k` of column `x__x`", "key `k__x` of column `x`", "two shards")
+    assert files(path) == before
+
+
+def test_columns_whose_names_could_collide_are_written_where_no_name_does(spark: SparkSession, path: Path) -> None:
+    df = frame(spark, COLLIDING[0], ("k", [1], [2]), ("m", [3], [4]))
+    dataset = write(df, path, name_col="k", duplicatesStrategy="lastWin")
+    assert arrays(dataset.shard) == {"k__x__x": [1], "k__x": [2], "m__x__x": [3], "m__x": [4]}
+
+
 REFUSED: dict[str, tuple[list[tuple[Any, ...]], list[str]]] = {
     "equal keys": ([("a", [1]), ("a", [2])], ["`a`", "duplicatesStrategy", "lastWin"]),
     "null key": ([(None, [1])], ["`k`", "row 0", "null"]),

@@ -61,6 +61,7 @@ private[safetensors] object IndexMerge {
     var last: IndexEntry = null
     entries.map { entry =>
       if (last != null && last.key == entry.key) throw new DuplicateKeyException(
+        entry.key,
         s"The key `${entry.key}` stands in two shards, ${last.file} and ${entry.file}, and an index has room for one. Make keys " +
           "unique, or write without `generate_index`. Nothing was changed.")
       last = entry
@@ -69,5 +70,6 @@ private[safetensors] object IndexMerge {
   }
 }
 
-/** A key that comes twice in a dataset with an index. */
-final class DuplicateKeyException(message: String) extends DataException(message, "SAFETENSORS_DUPLICATE_KEY")
+/** A key that occurs twice in a dataset with an index. */
+final class DuplicateKeyException(val key: String, message: String)
+    extends DataException(message, "SAFETENSORS_DUPLICATE_KEY")

@@ -8,7 +8,12 @@ import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 
 /** A tensor of an open shard. `begin` and `end` are relative to its section. */
-private[write] final class Entry(val name: String, val shape: Seq[Int], val begin: Long, val end: Long) {
+private[write] final class Entry(
+    val name: String,
+    val column: KeyValueColumn,
+    val shape: Seq[Int],
+    val begin: Long,
+    val end: Long) {
 
   /** Whether a later tensor of the same name replaced it. */
   var replaced = false
