@@ -59,7 +59,7 @@ private[write] final class TaskWriter(
     ShardsWritten(shards.records, writer.schema, shards.indexRuns).toMessage
   }
 
-  override def abort(): Unit = task.abort(shards.records.map(_.file))
+  override def abort(): Unit = task.abort()
 
   override def close(): Unit =
     try writer.close()

@@ -47,21 +47,6 @@ class RetryTest extends FaultyWrites("local[2,4]") {
       assert(leftovers(directory).isEmpty)
     }
   }
-
-  private val version2 = batch + ("mapreduce.fileoutputcommitter.algorithm.version" -> "2")
-
-  for ((what, step) <- Seq("moving a shard" -> Step("rename", "/part-00001-.*0001.safetensors$"),
-      "creating the manifest" -> Step("create", "/dataset_manifest.json$")))
-    test(s"with version 2 of Hadoop's algorithm, $what fails") {
-      inDataset { directory =>
-        write(rows(old), directory, "append", version2)
-        val failed =
-          Faults.during(step, forGood = false)(util.Try(write(rows(fresh), directory, "append", version2)))
-        assert(seen(directory, batch) == (if (failed.isFailure) old else old ++ fresh))
-        assert(failed.isSuccess == (step.operation == "rename"))
-        assert(leftovers(directory).isEmpty)
-      }
-    }
 }
 
 /** What tasks do with their rows; apart from the suite, which does not travel. */
