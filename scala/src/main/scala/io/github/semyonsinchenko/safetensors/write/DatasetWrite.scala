@@ -31,7 +31,7 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
 
   private val id      = UUID.randomUUID()
   private val job     = new CommitJob(target.directory, id, conf)
-  private val index   = new IndexCommit(target, plan.mode, id, conf)
+  private val index   = new IndexCommit(target.directory, plan, id, conf)
   private val cleanup = new Cleanup(target.directory, conf)
 
   override def createBatchWriterFactory(info: PhysicalWriteInfo): DataWriterFactory = {

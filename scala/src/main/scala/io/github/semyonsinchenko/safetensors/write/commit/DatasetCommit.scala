@@ -34,30 +34,25 @@ private[write] final class DatasetCommit(
 
   def run(written: Seq[ShardsWritten]): Unit =
     Using.resource(CommitLock.acquire(directory, conf)) { lock =>
-      val old = Target.old(directory, target.existing, conf)
-      // Another write may have come in between since the plan was made.
-      target.existing match {
-        case Existing.Keep    => old.foreach(Target.checkLike(_, plan, directory))
-        case Existing.Refuse  => old.foreach(_ => Target.refuseDataset(directory))
-        case Existing.Replace =>
-      }
+      // All that depends on the dataset is decided here: other writes may have committed since this one was planned.
+      val old = Target.check(directory, target.existing, plan, conf)
       PendingCommit.recover(directory, old, conf)
       val kept     = old.filter(_ => target.existing == Existing.Keep)
       val replaced = old.filter(_ => target.existing == Existing.Replace)
-      index.prepare(kept, written.flatMap(_.indexRuns))
-
-      val shards = written.flatMap(_.shards)
-      pending.begin((shards ++ replaced.toSeq.flatMap(_.shards)).map(_.file))
+      val indexed  = index.isDue(kept)
+      val shards   = written.flatMap(_.shards)
       val manifest = manifestOf(kept, written)
+      pending.begin((shards ++ replaced.toSeq.flatMap(_.shards)).map(_.file))
       try {
         if (old.isEmpty) claim.write(directory, conf)
         job.commit()
         checkPresent(shards)
+        if (indexed) index.prepare(kept, written)
         lock.verify()
-        index.publish()
+        if (indexed) index.publish()
         publish(manifest)
       } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards)); throw e }
-      finish(manifest, replaced)
+      finish(manifest, replaced, indexed)
       BatchSizeAdvice.of(plan, shards).foreach(log.warn)
     }
 
@@ -122,7 +117,7 @@ private[write] final class DatasetCommit(
     val manifest = Manifest.read(directory, conf)
     if (cleanup.delete(shards.map(_.file), manifest)) {
       if (manifest.exists(_.commitId == claim.commitId)) {
-        index.withdraw()
+        index.delete()
         Manifest.delete(directory, conf)
       }
       pending.end()
@@ -130,8 +125,8 @@ private[write] final class DatasetCommit(
   }
 
   /** The write has succeeded; what is left to do is not worth an error. */
-  private def finish(manifest: Manifest, replaced: Option[Manifest]): Unit = {
-    cleanup.attempt("delete the old index")(index.retire())
+  private def finish(manifest: Manifest, replaced: Option[Manifest], indexed: Boolean): Unit = {
+    if (!indexed) cleanup.attempt("delete the old index")(index.delete())
     cleanup.attempt("clean up")(index.cleanUp())
     if (cleanup.delete(replaced.toSeq.flatMap(_.shards).map(_.file), Some(manifest)))
       cleanup.attempt("clean up")(pending.end())

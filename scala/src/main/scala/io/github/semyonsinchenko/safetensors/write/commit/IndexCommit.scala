@@ -7,68 +7,76 @@ import scala.util.Using
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardRecord}
 import io.github.semyonsinchenko.safetensors.index.{IndexMerge, IndexRuns, TensorIndex}
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, Sources}
-import io.github.semyonsinchenko.safetensors.write.plan.WriteMode
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WritePlan}
 
 /**
- * The index's part of a commit. It is made in full, under another name, before anything of the write is visible: a key that
- * comes twice stops it there.
+ * The index's part of a commit: written in full under another name, and put in its place before the manifest. A repeated key
+ * stops the commit before that.
  *
  * @param id of the write
  */
-private[write] final class IndexCommit(target: Target, mode: WriteMode, id: UUID, conf: Configuration) {
+private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUID, conf: Configuration) {
 
-  /** Where the tasks put their runs; gone with the write. */
-  val runs = new Path(target.directory, s"_index-$id")
+  /** Where the tasks put their runs; deleted with the write. */
+  val runs = new Path(directory, s"_index-$id")
 
-  private val fresh = new Path(target.directory, s".${TensorIndex.FileName}.$id.tmp")
-  private val place = new Path(target.directory, TensorIndex.FileName)
+  private val fresh = new Path(directory, s".${TensorIndex.FileName}.$id.tmp")
+  private val place = new Path(directory, TensorIndex.FileName)
 
-  /** @param kept the manifest whose shards stay */
-  def prepare(kept: Option[Manifest], files: Seq[String]): Unit = if (target.indexed) {
-    val current   = kept.filter(isIndexed)
-    val unindexed = if (kept.isDefined && current.isEmpty) runsOfHeaders() else Nil
-    val added     = unindexed ++ files
-    val bytes     = bytesOf(added) + current.fold(0L)(_ => TensorIndex.length(target.directory, conf))
-    val older     = current.map(_ => TensorIndex.read(target.directory, conf))
-    val entries   = new IndexMerge(runs, conf).entries(added, older)
+  /**
+   * Whether the dataset has an index after this commit. Only the commit lock keeps the answer true: another write may add or
+   * remove the index at any time before.
+   *
+   * @param kept the manifest whose shards stay
+   */
+  def isDue(kept: Option[Manifest]): Boolean =
+    plan.generateIndex || kept.isDefined && TensorIndex.exists(directory, conf)
+
+  /** Writes the index. The new shards must be in their places: those without runs are indexed by their headers. */
+  def prepare(kept: Option[Manifest], written: Seq[ShardsWritten]): Unit = {
+    val current = kept.filter(isCurrent)
+    val unindexed = kept.filterNot(isCurrent).toSeq.flatMap(_.shards) ++ written.filter(
+      _.indexRuns.isEmpty).flatMap(_.shards)
+    val added   = runsOfHeaders(unindexed) ++ written.flatMap(_.indexRuns)
+    val bytes   = bytesOf(added) + current.fold(0L)(_ => TensorIndex.length(directory, conf))
+    val older   = current.map(_ => TensorIndex.read(directory, conf))
+    val entries = new IndexMerge(runs, conf).entries(added, older)
     try
       TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, bytes, conf)
     finally entries.close()
   }
 
-  // Of so many bytes of a run about one is left in the index.
+  // A run takes about six times as many bytes as its entries in the index.
   private val Compression = 6
 
   /** About how many bytes the entries of all runs will take. */
   private def bytesOf(files: Seq[String]): Long =
     if (files.isEmpty) 0 else runs.getFileSystem(conf).getContentSummary(runs).getLength / Compression
 
-  /** The entries of the shards that stay, which no index knows: it was not asked for, or its write died. */
-  private def runsOfHeaders(): Seq[String] = {
+  /** Runs for shards whose entries nobody has written: their write asked for no index, or its index was lost. */
+  private def runsOfHeaders(shards: Seq[ShardRecord]): Seq[String] = {
     val made = new IndexRuns(runs, conf)
-    DatasetFiles.of(target.directory, conf).foreach { shard =>
-      val header = Using.resource(Sources.open(shard, conf))(Sources.header)
-      made.add(new Path(shard.path).getName, header.tensors, header.dataStart)
+    shards.foreach { shard =>
+      val file   = DataFile(new Path(directory, shard.file).toString, shard.bytes)
+      val header = Using.resource(Sources.open(file, conf))(Sources.header)
+      made.add(shard.file, header.tensors, header.dataStart)
     }
     made.files
   }
 
-  private def isIndexed(manifest: Manifest): Boolean =
-    TensorIndex.commitId(target.directory, conf).contains(manifest.commitId)
+  private def isCurrent(manifest: Manifest): Boolean =
+    TensorIndex.commitId(directory, conf).contains(manifest.commitId)
 
-  private def hasKeys: Boolean = mode.isInstanceOf[WriteMode.KeyValue]
+  private def hasKeys: Boolean = plan.mode.isInstanceOf[WriteMode.KeyValue]
 
-  /** Puts the new index in its place. Until the manifest follows it is of another commit, and readers do without it. */
-  def publish(): Unit = if (target.indexed) AtomicFile.replace(fresh, place, conf)
+  /** Puts the new index in its place. Readers ignore it until the manifest names the same commit. */
+  def publish(): Unit = AtomicFile.replace(fresh, place, conf)
 
-  /** Takes back what was published into a directory without a dataset. */
-  def withdraw(): Unit = delete(place)
-
-  /** Deletes an index that the new manifest has none of. */
-  def retire(): Unit = if (!target.indexed) delete(place)
+  /** Deletes the dataset's index. */
+  def delete(): Unit = delete(place)
 
   def cleanUp(): Unit = {
     delete(fresh)

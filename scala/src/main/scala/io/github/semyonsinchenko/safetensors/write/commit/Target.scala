@@ -11,25 +11,25 @@ import io.github.semyonsinchenko.safetensors.dataset.{InvalidManifestException, 
 import io.github.semyonsinchenko.safetensors.index.TensorIndex
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 
-/** What becomes of the dataset that is there. */
+/** What a write does with the dataset that is already in its directory. */
 private[safetensors] sealed trait Existing extends Product with Serializable
 
 private[safetensors] object Existing {
 
-  /** Its shards stay, and the new ones come behind them. */
+  /** Keeps its shards and adds the new ones behind them. */
   case object Keep extends Existing
 
-  /** The new shards take its place, and its own are deleted after the commit. */
+  /** Replaces its shards, and deletes them after the commit. */
   case object Replace extends Existing
 
-  /** There must be none. */
+  /** Fails if there is one. */
   case object Refuse extends Existing
 }
 
 /**
  * The directory that is written to, after its checks.
  *
- * @param indexed whether it has an index after the write
+ * @param indexed whether it seems that the dataset will have an index, so that tasks prepare its entries. The commit decides.
  */
 private[write] final case class Target(directory: Path, existing: Existing, indexed: Boolean)
 
@@ -38,17 +38,26 @@ private[write] object Target {
 
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
-    val present = list(directory, conf)
-    old(directory, existing, conf) match {
-      case Some(old) if existing == Existing.Keep =>
-        checkLike(old, plan, directory)
-        Target(directory, existing, plan.generateIndex || TensorIndex.exists(directory, conf))
-      case Some(_) if existing == Existing.Refuse => refuseDataset(directory)
-      case Some(_)                                => Target(directory, existing, plan.generateIndex)
-      case None =>
-        present.find(isData).foreach(refuse(directory, _))
-        Target(directory, existing, plan.generateIndex)
+    val kept = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
+    Target(directory, existing, plan.generateIndex || kept.isDefined && TensorIndex.exists(directory, conf))
+  }
+
+  /**
+   * The dataset that is there, if this write may go on. Checked when the write is planned, and again under the commit lock, as
+   * other writes may have committed since.
+   *
+   * @throws InvalidRequestException if this write would mix with what is there, or make it unreadable
+   */
+  def check(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Option[Manifest] = {
+    checkDirectory(directory, conf)
+    val found = old(directory, existing, conf)
+    found match {
+      case Some(dataset) if existing == Existing.Keep => checkLike(dataset, plan, directory)
+      case Some(_) if existing == Existing.Refuse     => refuseDataset(directory)
+      case Some(_)                                    =>
+      case None => list(directory, conf).find(isData).foreach(refuse(directory, _))
     }
+    found
   }
 
   /**
@@ -56,7 +65,7 @@ private[write] object Target {
    *
    * @throws InvalidRequestException if a newer version of safetensors-spark has written the dataset
    */
-  def old(directory: Path, existing: Existing, conf: Configuration): Option[Manifest] =
+  private def old(directory: Path, existing: Existing, conf: Configuration): Option[Manifest] =
     try {
       val manifest = Manifest.read(directory, conf)
       manifest.foreach(_.version.checkWritable(new Path(directory, Manifest.FileName)))
@@ -67,22 +76,21 @@ private[write] object Target {
         Some(Manifest("", "", Map.empty, Nil, Nil))
     }
 
-  private def list(directory: Path, conf: Configuration): Seq[FileStatus] = {
-    val fs = directory.getFileSystem(conf)
-    try {
-      if (fs.getFileStatus(directory).isFile)
-        throw new InvalidRequestException(
-          s"$directory is a file, and a dataset is a directory. Name another path.")
-      fs.listStatus(directory).toSeq
-    } catch { case _: FileNotFoundException => Nil }
-  }
+  private def checkDirectory(directory: Path, conf: Configuration): Unit =
+    try if (directory.getFileSystem(conf).getFileStatus(directory).isFile) throw new InvalidRequestException(
+        s"$directory is a file, and a dataset is a directory. Name another path.")
+    catch { case _: FileNotFoundException => }
+
+  private def list(directory: Path, conf: Configuration): Seq[FileStatus] =
+    try directory.getFileSystem(conf).listStatus(directory).toSeq
+    catch { case _: FileNotFoundException => Nil }
 
   private def isData(status: FileStatus): Boolean = {
     val name = status.getPath.getName
     !name.startsWith("_") && !name.startsWith(".")
   }
 
-  def refuseDataset(directory: Path): Nothing = throw new InvalidRequestException(
+  private def refuseDataset(directory: Path): Nothing = throw new InvalidRequestException(
     s"$directory is a dataset already, and was to be created. Append to it, replace it, or name another path.")
 
   private def refuse(directory: Path, status: FileStatus): Nothing = throw new InvalidRequestException(
@@ -94,7 +102,7 @@ private[write] object Target {
    *
    * @throws InvalidRequestException if this write cannot be appended to that dataset
    */
-  def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = if (old.shards.nonEmpty) {
+  private def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = if (old.shards.nonEmpty) {
     def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
       s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
     if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)
