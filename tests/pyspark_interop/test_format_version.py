@@ -132,9 +132,7 @@ def test_python_refuses_a_newer_version(copied: Dataset, reader: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
-def test_commands_refuse_a_newer_version(
-    copied: Dataset, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_refuse_a_newer_version(copied: Dataset, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     set_version(copied, NEWER)
     assert main([command, str(copied.path)]) == 2
     assert f"{MANIFEST} has format version {NEWER}" in capsys.readouterr().err

@@ -1,33 +1,29 @@
 package io.github.semyonsinchenko.safetensors
 
-import java.io.FileNotFoundException
 import java.util
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.catalog.{TableCapability, TableCatalog}
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location, Manifest}
-import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions}
+import io.github.semyonsinchenko.safetensors.dataset.{Location, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference}
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /**
- * What lies at a path, as the catalog's table.
+ * What is at a path, as the catalog's table.
  *
- * @param options  those that the table was loaded with, its layout among them
- * @param manifest of the dataset, if it is one
+ * @param options those that the table was loaded with, its layout among them
  */
 private[safetensors] final class PathTable private (
     override val schema: StructType,
-    private val options: CaseInsensitiveStringMap,
-    manifest: Option[Manifest])
-    extends SafetensorsTable(schema, options) {
+    options: CaseInsensitiveStringMap,
+    loaded: Snapshot)
+    extends SafetensorsTable(schema, options, Some(loaded)) {
 
   override def capabilities(): util.Set[TableCapability] = PathTable.anySchema(super.capabilities())
 
@@ -41,7 +37,8 @@ private[safetensors] final class PathTable private (
   }
 
   /** Those of the dataset's last write. */
-  private def lastOptions: Map[String, String] = manifest.fold(Map.empty[String, String])(_.options)
+  private def lastOptions: Map[String, String] =
+    PathTable.manifestOf(options, loaded).fold(Map.empty[String, String])(_.options)
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
     PathTable.ofColumns.foreach(checkUnchanged(_, callOptions))
@@ -73,13 +70,6 @@ private[safetensors] final class PathTable private (
     else SafetensorsTable.merged(new CaseInsensitiveStringMap(lastOptions.asJava), asked)
   }
 
-  // Spark finds what it has cached by equal tables.
-  override def equals(other: Any): Boolean = other match {
-    case that: PathTable => schema == that.schema && options == that.options
-    case _               => false
-  }
-
-  override def hashCode: Int = options.hashCode
 }
 
 private[safetensors] object PathTable {
@@ -103,27 +93,20 @@ private[safetensors] object PathTable {
 
   /** @throws NoDataException if there is nothing to read */
   def of(asked: CaseInsensitiveStringMap): PathTable = {
-    val conf     = SafetensorsTable.hadoopConf(asked)
-    val manifest = manifestAt(Location.all(asked, conf), conf)
-    val options  = SafetensorsTable.merged(defaults(manifest), asked)
-    new PathTable(new SafetensorsDataSource().inferSchema(options), options, manifest)
+    SafetensorsTable.checkOptionNames(asked)
+    val snapshot = SafetensorsTable.snapshot(asked, new StructType)
+    val options  = SafetensorsTable.merged(defaults(manifestOf(asked, snapshot)), asked)
+    val conf     = SafetensorsTable.hadoopConf(options)
+    val schema   = SchemaInference.of(snapshot, ReadOptions.of(options, conf), conf)
+    new PathTable(schema, options, snapshot)
   }
 
-  /** @throws NoDataException if there is nothing to read */
-  def checkData(options: CaseInsensitiveStringMap): Unit = {
-    val conf = SafetensorsTable.hadoopConf(options)
-    Listing.of(Location.all(options, conf), ReadOptions.of(options, conf).listing, new StructType, conf)
-    ()
-  }
-
-  private def manifestAt(paths: Seq[Path], conf: Configuration): Option[Manifest] = paths match {
-    case Seq(path) if isDirectory(path, conf) => Manifest.read(path, conf)
-    case _                                    => None
-  }
-
-  private def isDirectory(path: Path, conf: Configuration): Boolean =
-    try path.getFileSystem(conf).getFileStatus(path).isDirectory
-    catch { case _: FileNotFoundException => false }
+  /** The manifest of the one path, if that is a dataset. */
+  private def manifestOf(options: CaseInsensitiveStringMap, snapshot: Snapshot): Option[Manifest] =
+    Location.all(options, SafetensorsTable.hadoopConf(options)) match {
+      case Seq(path) => snapshot.manifestOf(path)
+      case _         => None
+    }
 
   private def defaults(manifest: Option[Manifest]): CaseInsensitiveStringMap = {
     val layout = manifest.map(_.mode).fold[Layout](Layout.Wide)(mode =>

@@ -59,7 +59,7 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
   /** Whether there is something at the path, be it damaged. */
   override def tableExists(ident: Identifier): Boolean =
     isNamespace(ident.namespace) && (
-      try { PathTable.checkData(optionsOf(ident)); true }
+      try { SafetensorsTable.snapshot(optionsOf(ident), new StructType); true }
       catch {
         case _: NoDataException                            => false
         case _: InvalidRequestException | _: DataException => true

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
-import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location}
+import io.github.semyonsinchenko.safetensors.dataset.Snapshot
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
 
 /** What `format("safetensors")` names. */
@@ -24,12 +24,15 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
   // A write brings its schema, and the directory may not be there yet; so does a read with `.schema(...)`.
   override def supportsExternalMetadata(): Boolean = true
 
+  // What the schema was inferred from. Spark asks for the table next, which is then of the same state.
+  private var inferred = Option.empty[(CaseInsensitiveStringMap, Snapshot)]
+
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
     SafetensorsTable.checkOptionNames(options)
-    val conf = SafetensorsTable.hadoopConf(options)
-    val read = ReadOptions.of(options, conf)
-    SchemaInference.of(Listing.of(Location.all(options, conf), read.listing, new StructType, conf), read,
-      conf)
+    val conf     = SafetensorsTable.hadoopConf(options)
+    val snapshot = SafetensorsTable.snapshot(options, new StructType)
+    inferred = Some(options -> snapshot)
+    SchemaInference.of(snapshot, ReadOptions.of(options, conf), conf)
   }
 
   override def getTable(
@@ -37,7 +40,8 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
       partitioning: Array[Transform],
       properties: util.Map[String, String]): Table = {
     SafetensorsTable.checkPartitioning(partitioning)
-    new SafetensorsTable(schema, new CaseInsensitiveStringMap(properties))
+    val options = new CaseInsensitiveStringMap(properties)
+    new SafetensorsTable(schema, options, inferred.collect { case (`options`, snapshot) => snapshot })
   }
 
   // Spark asks here once it has seen that the table takes no stream, and would refuse without a way out.

@@ -1,10 +1,12 @@
 package io.github.semyonsinchenko.safetensors
 
+import java.io.IOException
 import java.util
 
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
@@ -13,8 +15,8 @@ import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{Listing, Location}
+import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.dataset.{Location, Snapshot, SnapshotTable}
 import io.github.semyonsinchenko.safetensors.read.{
   ColumnNames,
   ReadOptions,
@@ -25,9 +27,21 @@ import io.github.semyonsinchenko.safetensors.write.SafetensorsWriteBuilder
 import io.github.semyonsinchenko.safetensors.write.commit.Existing
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
-/** A dataset, a checkpoint or a single file, as a table that can be read and written. */
-class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStringMap)
+/**
+ * A dataset, a checkpoint or a single file, as a table that can be read and written.
+ *
+ * All its scans are of one snapshot. Tables are equal if they have the same options and columns and equal snapshots, by which
+ * Spark finds what it has cached.
+ *
+ * @param loaded the snapshot that the schema was inferred from. Without it, a snapshot is read when it is first needed: a
+ *               table that is only written to needs none, and may have none yet.
+ */
+class SafetensorsTable(
+    tableSchema: StructType,
+    private val tableOptions: CaseInsensitiveStringMap,
+    loaded: Option[Snapshot] = None)
     extends Table
+    with SnapshotTable
     with SupportsRead
     with SupportsWrite
     with SupportsMetadataColumns {
@@ -55,11 +69,45 @@ class SafetensorsTable(tableSchema: StructType, tableOptions: CaseInsensitiveStr
     ColumnNames.check(tableSchema)
     val options = checked(callOptions)
     val conf    = SafetensorsTable.hadoopConf(options)
-    val read    = ReadOptions.of(options, conf)
-    val listing = Listing.of(Location.all(options, conf), read.listing, tableSchema, conf)
-    listing.warnOfOthers()
-    new SafetensorsScanBuilder(ReadSource(listing, read, tableSchema, conf))
+    val ofScan =
+      if (SafetensorsTable.readSameFiles(options, tableOptions)) snapshot
+      else SafetensorsTable.snapshot(options, tableSchema)
+    ofScan.warnOfOthers()
+    new SafetensorsScanBuilder(ReadSource(ofScan, ReadOptions.of(options, conf), tableSchema)(conf))
   }
+
+  private var current = loaded
+
+  protected def snapshot: Snapshot = synchronized {
+    current = current.orElse(Some(SafetensorsTable.snapshot(tableOptions, tableSchema)))
+    current.get
+  }
+
+  override def renew(written: Path): Boolean = synchronized {
+    val isStale = current.exists(_.covers(written)) || isBelowPaths(written)
+    if (isStale) current = None
+    isStale
+  }
+
+  /** Whether the directory is one of the paths or below it, where a new one may be of a new partition. */
+  private def isBelowPaths(directory: Path): Boolean = {
+    val roots = Location.all(tableOptions, SafetensorsTable.hadoopConf(tableOptions)).toSet
+    Iterator.iterate(directory)(_.getParent).takeWhile(_ != null).exists(roots)
+  }
+
+  override def equals(other: Any): Boolean = other match {
+    case that: SafetensorsTable =>
+      (this eq that) || getClass == that.getClass && tableSchema == that.schema() &&
+        tableOptions == that.tableOptions && hasSnapshotOf(that)
+    case _ => false
+  }
+
+  // One that cannot be read is not equal to any other: the scan that follows reports why.
+  private def hasSnapshotOf(that: SafetensorsTable): Boolean =
+    try snapshot == that.snapshot
+    catch { case _: InvalidRequestException | _: DataException | _: IOException => false }
+
+  override def hashCode: Int = tableOptions.hashCode
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     val options = optionsOfWrite(info.options)
@@ -107,9 +155,24 @@ private[safetensors] object SafetensorsTable {
         "PARTITIONED BY, CLUSTER BY and CLUSTERED BY. To lay out rows, use `repartition` or `sortWithinPartitions` before " +
         "the write, or write a dataset for each value.")
 
-  /** The session's Hadoop configuration, with the options that are Hadoop's own. */
-  def hadoopConf(options: CaseInsensitiveStringMap): Configuration = {
-    val own = options.asCaseSensitiveMap.asScala.filter(_._1.contains('.')).toMap
-    SparkSession.active.sessionState.newHadoopConfWithOptions(own)
+  /** @throws NoDataException if there is nothing to read */
+  def snapshot(options: CaseInsensitiveStringMap, schema: StructType): Snapshot = {
+    val conf = hadoopConf(options)
+    Snapshot.of(Location.all(options, conf), ReadOptions.of(options, conf).listing, schema, conf)
   }
+
+  /** Whether reads with these options find the same files. */
+  private def readSameFiles(one: CaseInsensitiveStringMap, other: CaseInsensitiveStringMap): Boolean =
+    optionsOfFiles(one) == optionsOfFiles(other)
+
+  private def optionsOfFiles(options: CaseInsensitiveStringMap) =
+    (Location.asGiven(options), ReadOptions.ofFiles.map(option => options.get(option.name)),
+      hadoopOptions(options))
+
+  /** The session's Hadoop configuration, with the options that are Hadoop's own. */
+  def hadoopConf(options: CaseInsensitiveStringMap): Configuration =
+    SparkSession.active.sessionState.newHadoopConfWithOptions(hadoopOptions(options))
+
+  private def hadoopOptions(options: CaseInsensitiveStringMap): Map[String, String] =
+    options.asCaseSensitiveMap.asScala.filter(_._1.contains('.')).toMap
 }

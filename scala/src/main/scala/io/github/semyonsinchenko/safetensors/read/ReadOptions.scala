@@ -40,12 +40,12 @@ private[safetensors] object ReadOptions {
       "place of `inferSchema`."
   )(OptionSpec.flag)
 
-  val PathGlobFilter: OptionSpec[GlobFilter] = OptionSpec[GlobFilter](
+  val PathGlobFilter: OptionSpec[String] = OptionSpec[String](
     "pathGlobFilter",
     None,
     "Read only files whose names match this pattern, such as `model-*.safetensors`."
   )(text =>
-    try Right(new GlobFilter(text))
+    try { new GlobFilter(text); Right(text) }
     catch { case e: java.io.IOException => Left(s"a pattern, and ${e.getMessage}") })
 
   val RecursiveFileLookup: OptionSpec[Boolean] = OptionSpec(
@@ -67,14 +67,11 @@ private[safetensors] object ReadOptions {
       "library takes the last of them without a word; so does a read without this option."
   )(OptionSpec.flag)
 
-  val all: Seq[OptionSpec[_]] = Seq(
-    RowLayout,
-    InferSchema,
-    MergeSchema,
-    PathGlobFilter,
-    RecursiveFileLookup,
-    BasePath,
-    RefuseRepeatedNames)
+  /** The options that decide which files are read. */
+  val ofFiles: Seq[OptionSpec[_]] = Seq(PathGlobFilter, RecursiveFileLookup, BasePath)
+
+  val all: Seq[OptionSpec[_]] =
+    Seq(RowLayout, InferSchema, MergeSchema) ++ ofFiles ++ Seq(RefuseRepeatedNames)
 
   def of(options: CaseInsensitiveStringMap, conf: Configuration): ReadOptions = ReadOptions(
     RowLayout.get(options).get,

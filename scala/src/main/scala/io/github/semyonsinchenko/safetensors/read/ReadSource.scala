@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.read
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.dataset.Listing
+import io.github.semyonsinchenko.safetensors.dataset.Snapshot
 import io.github.semyonsinchenko.safetensors.read.columns.{FileField, MetadataColumn, RowColumn}
 import io.github.semyonsinchenko.safetensors.read.conditions.Operand
 
@@ -11,12 +11,12 @@ import io.github.semyonsinchenko.safetensors.read.conditions.Operand
  * A table to read, before a query has said what of it.
  *
  * @param schema all its columns, those of partitions among them
+ * @param conf   takes no part in equality: it says how to reach the snapshot's files, not which they are
  */
 private[safetensors] final case class ReadSource(
-    listing: Listing,
+    snapshot: Snapshot,
     options: ReadOptions,
-    schema: StructType,
-    conf: Configuration) {
+    schema: StructType)(val conf: Configuration) {
 
   private[read] def layout: Layout = options.layout
 
@@ -26,7 +26,7 @@ private[safetensors] final case class ReadSource(
 
   /** The place of a partition column among them; none for another column. */
   private[read] def partition(column: String): Option[Int] =
-    Some(listing.partitions.fieldNames.indexOf(column)).filter(_ >= 0)
+    Some(snapshot.partitions.fieldNames.indexOf(column)).filter(_ >= 0)
 
   /** The columns of a pruned schema: Spark may have removed columns and struct fields, or changed their order. */
   private[read] def columns(required: StructType): Vector[RowColumn] =
@@ -46,7 +46,7 @@ private[safetensors] final case class ReadSource(
   /** What a name in a condition stands for, by its parts; none for what is left to Spark. */
   private[read] def operand(name: Seq[String]): Option[Operand] = name match {
     case Seq(column) if partition(column).isDefined =>
-      partition(column).map(ordinal => Operand.Partition(ordinal, listing.partitions(ordinal).dataType))
+      partition(column).map(ordinal => Operand.Partition(ordinal, snapshot.partitions(ordinal).dataType))
     case Seq(column) if schema.fieldNames.contains(column) => layout.operand(schema(column), None)
     case Seq(column, field) if schema.fieldNames.contains(column) =>
       layout.operand(schema(column), Some(field))

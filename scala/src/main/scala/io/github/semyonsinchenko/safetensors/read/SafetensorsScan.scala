@@ -2,7 +2,6 @@ package io.github.semyonsinchenko.safetensors.read
 
 import java.util.OptionalLong
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
@@ -17,10 +16,10 @@ import io.github.semyonsinchenko.safetensors.common.TaskMetric
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMetric, ReadMetrics}
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
-/** A planned read. */
-private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
+/** A planned read. Equal scans share caches and exchanges. */
+private[read] final case class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
 
-  private def files = plan.source.listing.files
+  private def files = plan.source.snapshot.files
 
   override def readSchema(): StructType = plan.required
 
@@ -42,35 +41,31 @@ private[read] final class SafetensorsScan(plan: ScanPlan) extends Scan with Supp
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
     plan.source.check()
-    new SafetensorsBatch(partitions, plan.task, plan.source.conf)
+    SafetensorsBatch(plan)
   }
+}
 
-  private def partitions: Vector[FilesPartition] =
+private final case class SafetensorsBatch(plan: ScanPlan) extends Batch {
+
+  private lazy val partitions: Vector[FilesPartition] =
     if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
       Packing.of(plan.parts, settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
         SparkSession.active.sparkContext.defaultParallelism).map(FilesPartition(_)).toVector
     } else plan.parts.map(part => FilesPartition(Seq(part)))
-}
-
-private final class SafetensorsBatch(
-    partitions: Vector[FilesPartition],
-    task: TaskPlan,
-    conf: Configuration)
-    extends Batch {
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
   // Shared only where it is of use: that takes longer than all else with which a read begins.
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = Option.unless(areLocal)(
-      SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(conf)))
-    new FilesReaderFactory(task, shared)
+      SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(plan.source.conf)))
+    new FilesReaderFactory(plan.task, shared)
   }
 
   private def areLocal: Boolean =
     partitions.iterator.flatMap(_.parts).map(_.file.directory).distinct.map(new Path(_)).forall(path =>
-      LocalFile.of(path, path.getFileSystem(conf)).isDefined)
+      LocalFile.of(path, path.getFileSystem(plan.source.conf)).isDefined)
 }
 
 private final case class FilesPartition(parts: Seq[FilePart]) extends InputPartition

@@ -41,7 +41,7 @@ private[read] final case class ScanPlan(
 
   /** What to read of the files that may have rows, as far as that is known without opening them. */
   lazy val parts: Vector[FilePart] = {
-    val files = source.listing.files.filter(file => ofFiles.hold(Facts.of(file)))
+    val files = source.snapshot.files.filter(file => ofFiles.hold(Facts.of(file)))
     // An index does not tell which names a header repeats.
     val mayLookUp = source.layout == Layout.Long && source.options.repeatedNames == RepeatedNames.LastCounts
     if (mayLookUp && !ofTensors.isEmpty) located(files)
@@ -51,7 +51,7 @@ private[read] final case class ScanPlan(
   /** By the indexes of their directories, where there are any that can tell. */
   private def located(files: Vector[DataFile]): Vector[FilePart] = {
     val wanted = files.iterator.map(_.path).toSet
-    val found  = Parallel.map(source.listing.indexed)(locatedBy(_, wanted)).flatten.toMap
+    val found  = Parallel.map(source.snapshot.indexed)(locatedBy(_, wanted)).flatten.toMap
     files.flatMap(file => found.getOrElse(file.path, Some(Located.Somewhere)).map(FilePart(file, _)))
   }
 

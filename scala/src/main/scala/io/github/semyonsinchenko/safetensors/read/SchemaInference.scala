@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Listing, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, Snapshot}
 import io.github.semyonsinchenko.safetensors.format.RepeatedNames
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
@@ -26,43 +26,43 @@ private[safetensors] object SchemaInference {
    *
    * @throws InvalidRequestException if the options do not say where a schema is to come from, or files have none
    */
-  def of(listing: Listing, options: ReadOptions, conf: Configuration): StructType = {
+  def of(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType = {
     val own = options.layout.schema.getOrElse(
-      if (options.mergeSchema) merged(listing, options.repeatedNames, conf)
-      else if (options.inferSchema) ofFirst(listing, options.repeatedNames, conf)
+      if (options.mergeSchema) merged(snapshot, options.repeatedNames, conf)
+      else if (options.inferSchema) ofFirst(snapshot, options.repeatedNames, conf)
       else throw new InvalidRequestException(
         "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
           "take it from the header of the first file. The option `layout=long` needs none: a row is a tensor then."))
     own.find(column =>
-      listing.partitions.exists(other => SQLConf.get.resolver(other.name, column.name))).foreach(column =>
+      snapshot.partitions.exists(other => SQLConf.get.resolver(other.name, column.name))).foreach(column =>
       throw new InvalidRequestException(
         s"`${column.name}` is a column of the files, and directories are named `${column.name}=...`. Set `recursiveFileLookup` to read " +
           "them without partition columns."))
     ColumnNames.check(own)
-    StructType(own.fields ++ listing.partitions.fields)
+    StructType(own.fields ++ snapshot.partitions.fields)
   }
 
-  private def ofFirst(listing: Listing, repeated: RepeatedNames, conf: Configuration): StructType =
-    if (listing.files.isEmpty) ofNoRows(listing)
+  private def ofFirst(snapshot: Snapshot, repeated: RepeatedNames, conf: Configuration): StructType =
+    if (snapshot.files.isEmpty) ofNoRows(snapshot)
     else refusing {
-      val first = firstOf(listing, conf)
+      val first = firstOf(snapshot, conf)
       val found = names(first, repeated, conf)
       if (found.size > MaxColumns) tooMany(first.path)
       schema(found.map(_ -> false))
     }
 
-  private def ofNoRows(listing: Listing): StructType = {
+  private def ofNoRows(snapshot: Snapshot): StructType = {
     val batches =
-      listing.manifests.find(manifest => manifest.mode == Manifest.BatchMode && manifest.schema.nonEmpty)
+      snapshot.manifests.find(manifest => manifest.mode == Manifest.BatchMode && manifest.schema.nonEmpty)
     schema(batches.map(_.schema.map(_.name -> false)).getOrElse(throw new InvalidRequestException(
         "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`.")))
   }
 
-  /** The first file by the index of its directory, else by the listing. */
-  private def firstOf(listing: Listing, conf: Configuration): DataFile = {
-    val first = listing.files.head
+  /** The first file by the index of its directory, else by the snapshot. */
+  private def firstOf(snapshot: Snapshot, conf: Configuration): DataFile = {
+    val first = snapshot.files.head
     val byIndex = for {
-      indexed <- listing.indexed.find(_.files.headOption.contains(first))
+      indexed <- snapshot.indexed.find(_.files.headOption.contains(first))
       name    <- indexed.index.firstFile(conf)
       file    <- indexed.files.find(_.name == name)
     } yield file
@@ -70,15 +70,15 @@ private[safetensors] object SchemaInference {
   }
 
   /** A column for each tensor of any file, in the order in which they come first. */
-  private def merged(listing: Listing, repeated: RepeatedNames, conf: Configuration): StructType =
-    if (listing.files.isEmpty) ofNoRows(listing)
+  private def merged(snapshot: Snapshot, repeated: RepeatedNames, conf: Configuration): StructType =
+    if (snapshot.files.isEmpty) ofNoRows(snapshot)
     else {
       val counts = mutable.LinkedHashMap.empty[String, Long]
-      refusing(namesOf(listing.files, repeated, conf)).foreach { case (name, times) =>
+      refusing(namesOf(snapshot.files, repeated, conf)).foreach { case (name, times) =>
         counts(name) = counts.getOrElse(name, 0L) + times
       }
       if (counts.size > MaxColumns) tooMany("All files together")
-      schema(counts.toSeq.map { case (name, times) => name -> (times < listing.files.size) })
+      schema(counts.toSeq.map { case (name, times) => name -> (times < snapshot.files.size) })
     }
 
   /** The names, each with the number of files that have it; a name may come several times. */

@@ -16,6 +16,7 @@ import org.apache.spark.util.SerializableConfiguration
 import io.github.semyonsinchenko.safetensors.index.IndexRuns
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 import io.github.semyonsinchenko.safetensors.write.commit.{
+  CachedReads,
   Cleanup,
   CommitJob,
   DatasetCommit,
@@ -49,12 +50,15 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   // speculation as failed, and bars every retry after an upload that failed.
   override def useCommitCoordinator(): Boolean = false
 
-  override def commit(messages: Array[WriterCommitMessage]): Unit =
+  override def commit(messages: Array[WriterCommitMessage]): Unit = {
     try new DatasetCommit(plan, target, id, job, index, conf).run(ShardsWritten.of(messages))
     catch {
       case e: IOException =>
         throw new StorageException(s"The write to ${target.directory} failed: ${e.getMessage}", e)
     }
+    cleanup.attempt("renew what is cached")(CachedReads.renew(target.directory))
+    ()
+  }
 
   override def abort(messages: Array[WriterCommitMessage]): Unit = {
     cleanup.attempt("clean up")(job.abort())

@@ -21,7 +21,7 @@ class DatasetFilesTest extends AnyFunSuite {
       .write(new Path(directory.toUri), conf)
 
   private def names(path: LocalPath): Seq[String] =
-    Listing.of(Seq(new Path(path.toUri)), ListingRules(), new StructType, conf).files.map(_.name)
+    Snapshot.of(Seq(new Path(path.toUri)), ListingRules(), new StructType, conf).files.map(_.name)
 
   private def refused(path: LocalPath): String =
     intercept[InvalidRequestException](names(path)).getMessage

@@ -4,94 +4,33 @@ import java.io.{FileNotFoundException, IOException}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, GlobFilter, Path}
-import org.apache.spark.sql.types.StructType
-import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException, Parallel}
 import io.github.semyonsinchenko.safetensors.storage.FileNames
 
 /**
- * What to list below the paths of a read.
- *
- * @param names     a pattern that names of files must match
- * @param recursive whether directories of any name are looked into, and give no partition columns
- * @param base      the directory whose subdirectories name partition columns; each path itself, where there is none
- */
-final case class ListingRules(
-    names: Option[GlobFilter] = None,
-    recursive: Boolean = false,
-    base: Option[Path] = None)
-
-/**
- * The files that the paths of a read stand for, in order.
- *
- * @param partitions the partition columns, of which each file has a value
- * @param manifests  of the datasets among the directories
- * @param indexed    those of the files of which an index tells where tensors are
- * @param others     how many safetensors files a directory has that its manifest or index does not name, where it has any
- */
-final case class Listing(
-    files: Vector[DataFile],
-    partitions: StructType,
-    manifests: Vector[Manifest],
-    indexed: Vector[IndexedFiles],
-    others: Vector[(Path, Int)]) {
-
-  /** Tells, once for all directories, of safetensors files that are no data. */
-  def warnOfOthers(): Unit = others.headOption.foreach { case (first, _) =>
-    val elsewhere = if (others.size > 1) s" and ${others.size - 1} more directories" else ""
-    Listing.log.warn(
-      s"Not read: ${others.map(_._2).sum} safetensors files in $first$elsewhere, which the ${Manifest.FileName} or the index of a " +
-        "checkpoint there does not name.")
-  }
-}
-
-/** Files of a directory, of which its index tells. */
-final case class IndexedFiles(index: DirectoryIndex, files: Vector[DataFile])
-
-object Listing {
-  private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
-
-  /**
-   * A named file is read as such; a directory as `DatasetFiles` says, and the directories in it that are named `key=value`;
-   * a pattern as what it matches.
-   *
-   * @param schema that the user gave: it has a say in the types of partition columns
-   * @throws NoDataException if a path leads to nothing; InvalidRequestException as `DatasetFiles` says
-   */
-  def of(paths: Seq[Path], rules: ListingRules, schema: StructType, conf: Configuration): Listing = {
-    val found      = new Lister(rules, conf).places(paths.toVector)
-    val data       = found.filter(_.directory.isData)
-    val partitions = PartitionColumns.of(data.map(_.partition), schema)
-    val files = data.map { place =>
-      val values = partitions.values(place.partition)
-      place.directory.files.map(_.copy(partition = values))
-    }
-    Listing(
-      files.flatten,
-      partitions.schema,
-      found.flatMap(_.directory.manifest),
-      data.zip(files).flatMap { case (place, here) => place.directory.index.map(IndexedFiles(_, here)) },
-      found.collect { case place if place.directory.others > 0 => place.path -> place.directory.others }
-    )
-  }
-}
-
-/**
  * A directory to read.
  *
- * @param ofPath    by which of the paths of the read
- * @param partition the names of the directories that led to it, as pairs of partition column and value
+ * @param ofPath    the index of the read's path that led to it
+ * @param partition the `key=value` directories that led to it, as pairs of column and value
  */
-private final case class Place(
+private[dataset] final case class Place(
     ofPath: Int,
     path: Path,
     directory: Directory,
-    partition: Vector[(String, String)])
+    partition: Vector[(String, String)]) {
 
-private final class Lister(rules: ListingRules, conf: Configuration) {
+  /** Its files, with these values of the partition columns. */
+  def files(values: Vector[Any]): Vector[DataFile] =
+    if (values.isEmpty) directory.files else directory.files.map(_.copy(partition = values))
+}
 
-  /** The places of each path, path by path. All paths are looked at side by side. */
+/** Finds the directories that the paths of a read stand for, and reads what is in them. */
+private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
+
+  private val names = rules.names.map(new GlobFilter(_))
+
+  /** The places of each path, in the order of the paths. Paths are looked up in parallel. */
   def places(paths: Vector[Path]): Vector[Place] = {
     val matched = Parallel.map(paths.zipWithIndex) { case (path, i) => matching(path).map(i -> _) }.flatten
     val roots   = Parallel.map(matched) { case (i, status) => root(i, status) }
@@ -134,19 +73,19 @@ private final class Lister(rules: ListingRules, conf: Configuration) {
   private def root(ofPath: Int, status: FileStatus): Place = {
     val path = status.getPath
     if (status.isFile) Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
-    else Place(ofPath, path, DatasetFiles.read(path, rules.names, conf), partitionOf(path))
+    else Place(ofPath, path, DatasetFiles.read(path, names, conf), partitionOf(path))
   }
 
   private def named(status: FileStatus): Directory =
-    if (CheckpointIndex.isOne(status.getPath)) DatasetFiles.ofCheckpoint(status.getPath, rules.names, conf)
+    if (CheckpointIndex.isOne(status.getPath)) DatasetFiles.ofCheckpoint(status.getPath, names, conf)
     else Directory(
-      Vector(status).filter(file => rules.names.forall(_.accept(file.getPath))).map(DataFile.of))
+      Vector(status).filter(file => names.forall(_.accept(file.getPath))).map(DataFile.of))
 
   /** What the directories that the rules lead to from these hold. */
   private def below(places: Seq[Place]): Seq[Place] =
     Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
       case (above, (folder, partition)) =>
-        Place(above.ofPath, folder, DatasetFiles.read(folder, rules.names, conf),
+        Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf),
           above.partition ++ partition)
     }
 
