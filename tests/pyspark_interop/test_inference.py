@@ -226,4 +226,4 @@ def test_a_shard_that_is_cut_off_after_planning_is_an_error_that_names_it(spark:
     shards = sorted(path.glob("*.safetensors"))
     for shard in shards:
         shard.write_bytes(shard.read_bytes()[:-20])
-    assert_says(error_of(found.collect), "has changed since the query was planned", "Run the query again")
+    assert_says(error_of(found.collect), "has changed since the table was loaded", "Load the table again")

@@ -26,7 +26,7 @@ def test_killed_executors_and_overwritten_datasets_on_a_cluster(tmp_path: Path) 
     assert answer["killed"]["rows"] == list(range(SHARDS * SAMPLES))
     overwritten = answer["overwritten"]
     assert overwritten["before"] == list(range(SAMPLES))
-    assert_says(overwritten["error"], ".safetensors is gone", "when the query was planned", "Run the query again")
+    assert_says(overwritten["error"], ".safetensors is gone", "when the table was loaded", "Load the table again")
     assert overwritten["after"] == list(range(1000, 1000 + SHARDS * SAMPLES))
 
 
@@ -58,7 +58,7 @@ def test_a_query_whose_dataset_is_overwritten_fails_and_says_so(spark: SparkSess
     numbers(spark, path, 0)
     query = planned(spark, path)
     numbers(spark, path, 4, "overwrite")
-    assert_says(error_of(lambda: seen(query)), ".safetensors is gone", "Run the query again")
+    assert_says(error_of(lambda: seen(query)), ".safetensors is gone", "Load the table again")
     assert seen(planned(spark, path)) == [4, 5, 6, 7]
 
 

@@ -63,7 +63,8 @@ private[safetensors] object IndexMerge {
       if (last != null && last.key == entry.key) throw new DuplicateKeyException(
         entry.key,
         s"The key `${entry.key}` stands in two shards, ${last.file} and ${entry.file}, and an index has room for one. Make keys " +
-          "unique, or write without `generate_index`. Nothing was changed.")
+          "unique, or write without `generate_index`. Nothing was changed."
+      )
       last = entry
       entry
     }

@@ -20,7 +20,7 @@ trait StoredFile {
   def status: Option[FileStatus]
 }
 
-/** A file as it was when the query was planned. If a read fails, the error says how the file has changed since. */
+/** A file as it was when the table was loaded. If a read fails, the error says how the file has changed since. */
 private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def name: String = file.path
@@ -45,13 +45,13 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   }
 
   def gone: UnreadableFileException =
-    new UnreadableFileException(s"$name is gone: it was there when the query was planned. $Again")
+    new UnreadableFileException(s"$name is gone: it was there when the table was loaded. $Again")
 
   def changed(now: Long): UnreadableFileException = new UnreadableFileException(
-    s"$name has changed since the query was planned: it had $length bytes then, and has $now now. $Again")
+    s"$name has changed since the table was loaded: it had $length bytes then, and has $now now. $Again")
 
   private def replaced: UnreadableFileException = new UnreadableFileException(
-    s"$name has changed since the query was planned: it has other bytes now, and as many. $Again")
+    s"$name has changed since the table was loaded: it has other bytes now, and as many. $Again")
 
   def tooShort(position: Long, count: Int): UnreadableFileException = new UnreadableFileException(
     s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were asked for: the index that says where its " +
@@ -62,7 +62,7 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
     case _                  => None
   }
 
-  private def Again = "Run the query again."
+  private def Again = "Load the table again."
 }
 
 /** An open file of a query. */

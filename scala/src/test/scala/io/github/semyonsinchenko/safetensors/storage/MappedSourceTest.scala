@@ -95,10 +95,10 @@ class MappedSourceTest extends AnyFunSuite {
     TempDir { directory =>
       val file = Files.write(directory.resolve("a"), new Array[Byte](10))
       assert(intercept[UnreadableFileException](Using.resource(open(file, 11))(_.bytes(0, 1))).getMessage ==
-        s"$file has changed since the query was planned: it had 11 bytes then, and has 10 now. Run the query again.")
+        s"$file has changed since the table was loaded: it had 11 bytes then, and has 10 now. Load the table again.")
       Files.delete(file)
       assert(intercept[UnreadableFileException](open(file, 10)).getMessage ==
-        s"$file is gone: it was there when the query was planned. Run the query again.")
+        s"$file is gone: it was there when the table was loaded. Load the table again.")
     }
   }
 
@@ -125,7 +125,7 @@ class MappedSourceTest extends AnyFunSuite {
           for (count <- Seq(1, 8, 100, 90000)) {
             val error = intercept[UnreadableFileException](source.bytes(100000, count))
             assert(error.getMessage ==
-              s"$file has changed since the query was planned: it had 200000 bytes then, and has $kept now. Run the query again.")
+              s"$file has changed since the table was loaded: it had 200000 bytes then, and has $kept now. Load the table again.")
           }
         }
       }

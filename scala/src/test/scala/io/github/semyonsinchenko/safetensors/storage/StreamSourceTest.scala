@@ -178,7 +178,7 @@ class StreamSourceTest extends AnyFunSuite {
       val length = Files.size(file)
       Files.delete(file)
       assert(errorOf(opened(file, length = Some(length))(Sources.header)) ==
-        s"counted://$file is gone: it was there when the query was planned. Run the query again.")
+        s"counted://$file is gone: it was there when the table was loaded. Load the table again.")
     }
   }
 
@@ -186,8 +186,8 @@ class StreamSourceTest extends AnyFunSuite {
     inFile(Bytes.file("{}")) { file =>
       for (length <- Seq(9L, 11L, 100000L))
         assert(errorOf(opened(file, length = Some(length))(Sources.header)) ==
-          s"counted://$file has changed since the query was planned: it had $length bytes then, and has 10 now. " +
-          "Run the query again.")
+          s"counted://$file has changed since the table was loaded: it had $length bytes then, and has 10 now. " +
+          "Load the table again.")
     }
   }
 
@@ -197,8 +197,8 @@ class StreamSourceTest extends AnyFunSuite {
         source.bytes(0, 100)
         Using.resource(new RandomAccessFile(file.toFile, "rw"))(_.setLength(15L * Mega))
         val changed =
-          s"counted://$file has changed since the query was planned: it had ${content.length} bytes then, " +
-            s"and has ${15 * Mega} now. Run the query again."
+          s"counted://$file has changed since the table was loaded: it had ${content.length} bytes then, " +
+            s"and has ${15 * Mega} now. Load the table again."
         val far = ByteRange(20L * Mega, 10)
         for (ranges <- Seq(Vector(far), Vector(ByteRange(Mega.toLong, 10), far)))
           assert(errorOf(Copies.of(source, ranges)) == changed)
