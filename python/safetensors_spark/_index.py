@@ -1,4 +1,4 @@
-"""`_tensor_index.parquet`: where each tensor of a dataset lies, sorted by key."""
+"""The files of a dataset's index: where each tensor lies, sorted by key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from safetensors_spark._extras import require
 from safetensors_spark._format_version import check_readable
 from safetensors_spark._storage import Folder
 
-INDEX = "_tensor_index.parquet"
 COLUMNS = ("tensor_key", "file_name", "shape", "dtype", "data_start", "data_end")
 
 _COMMIT = b"safetensors.commit_id"
@@ -32,10 +31,10 @@ class IndexEntry:
 
 
 class TensorIndex:
-    """An open index; made in another commit than the manifest's it is out of date, and counts for nothing."""
+    """An open file of an index. Of another commit than the manifest says, it counts for nothing."""
 
-    def __init__(self, folder: Folder, file: RawIOBase | None = None) -> None:
-        """Raises `InvalidIndexError`, `IncompatibleVersionError`, or `MissingExtraError` where pyarrow is not installed.
+    def __init__(self, folder: Folder, name: str, file: RawIOBase | None = None) -> None:
+        """Raises `InvalidIndexError`, `IncompatibleVersionError`, or `MissingExtraError` if pyarrow is missing.
 
         `file` may be one that has no more than the footer, for those who do not iterate.
         """
@@ -43,8 +42,8 @@ class TensorIndex:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-        self.path = f"{folder.location}/{INDEX}"
-        source = file or folder.open(INDEX)
+        self.path = f"{folder.location}/{name}"
+        source = file or folder.open(name)
         try:
             self._file = pq.ParquetFile(source)
         # Some damage is an `OSError` to pyarrow.

@@ -13,6 +13,7 @@ from safetensors_spark._format_version import check_readable
 from safetensors_spark._storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
+INDEX = "_tensor_index.parquet"
 
 Mode = Literal["batch", "key_value"]
 
@@ -35,6 +36,14 @@ class Shard:
 
 
 @dataclass(frozen=True)
+class IndexPart:
+    """A file of the index. Its footer has the same `commit_id`: a file of another commit is not this part."""
+
+    file: str
+    commit_id: str
+
+
+@dataclass(frozen=True)
 class Column:
     """A tensor column. The shape is of one sample; what rows do not agree in, or nobody knows, is None."""
 
@@ -45,13 +54,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a dataset is made of: shards in row order, columns in the DataFrame's order, the last write's options."""
+    """What a dataset is made of: shards in row order, columns in the DataFrame's order, the last write's options.
+
+    `index_parts` are the files of the index, if it has one: the largest is the first.
+    """
 
     commit_id: str
     mode: Mode
     options: Mapping[str, str]
     columns: tuple[Column, ...]
     shards: tuple[Shard, ...]
+    index_parts: tuple[IndexPart, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -95,6 +108,7 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
         options={str(key): str(value) for key, value in root.value("options", dict).items()},
         columns=tuple(map(_column, root.items("schema"))),
         shards=tuple(map(_shard, root.items("shards"))),
+        index_parts=_index_parts(root),
     )
 
 
@@ -106,6 +120,13 @@ def _shard(fields: _Fields) -> Shard:
         header_bytes=fields.count("header_bytes"),
         crc32c=fields.text("crc32c", r"[0-9a-f]{8}"),
     )
+
+
+def _index_parts(root: _Fields) -> tuple[IndexPart, ...]:
+    """In a manifest of version 1.0: the one file that there may be."""
+    if root.optional("index_parts", list) is None:
+        return (IndexPart(INDEX, root.text("commit_id")),)
+    return tuple(IndexPart(one.file_name("file"), one.text("commit_id")) for one in root.items("index_parts"))
 
 
 def _column(fields: _Fields) -> Column:

@@ -14,7 +14,7 @@ from safetensors_spark._contents import SUFFIX, Contents, File
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._extras import require
 from safetensors_spark._header import Header, TensorInfo
-from safetensors_spark._index import INDEX, IndexEntry, TensorIndex
+from safetensors_spark._index import IndexEntry, TensorIndex
 from safetensors_spark._manifest import Manifest, Shard
 
 Progress = Callable[[int], None]
@@ -59,8 +59,7 @@ def verify(contents: Contents, workers: int, progress: Progress = lambda _: None
         report.tensors += len(one.hashes)
     if contents.manifest:
         report.notes += _leftovers(contents)
-        if INDEX in contents.names:
-            _against_index(contents, contents.manifest, checked, report)
+        _against_index(contents, contents.manifest, checked, report)
     return report
 
 
@@ -154,20 +153,32 @@ def _against_weights(header: Header, file: File, weights: Mapping[str, str]) -> 
 
 def _against_index(contents: Contents, manifest: Manifest, checked: list[_Checked], report: Report) -> None:
     """Each entry against the headers, and each header's tensors against the entries."""
-    try:
-        with closing(TensorIndex(contents.folder)) as index:
-            if index.commit_id != manifest.commit_id:
-                report.notes.append(f"{INDEX} is of another commit: readers do without it")
-                return
-            report.index_entries = len(index)
-            tensors = array("q", sorted(number for one in checked for number in one.hashes))
-            faults = list(_entry_faults(index, tensors))
-    except InvalidIndexError as error:
-        report.faults.append(Fault(INDEX, str(error)))
+    parts = manifest.index_parts
+    present = [part for part in parts if part.file in contents.names]
+    if not present:
         return
-    if not faults and report.index_entries != len(tensors):
-        faults = [f"it has {report.index_entries} entries, and the shards have {len(tensors)} tensors"]
-    report.faults += [Fault(INDEX, what) for what in faults]
+    tensors = array("q", sorted(number for one in checked for number in one.hashes))
+    entries, faults = 0, list[Fault]()
+    for part in present:
+        try:
+            with closing(TensorIndex(contents.folder, part.file)) as index:
+                if index.commit_id != part.commit_id:
+                    report.notes.append(f"{part.file} is of another commit: readers do without the index")
+                    return
+                entries += len(index)
+                faults += [Fault(part.file, what) for what in _entry_faults(index, tensors)]
+        except InvalidIndexError as error:
+            report.faults.append(Fault(part.file, str(error)))
+            return
+    if len(present) < len(parts):
+        absent = next(part.file for part in parts if part.file not in contents.names)
+        report.notes.append(f"{absent} is not there: readers do without the index")
+        return
+    report.index_entries = entries
+    if not faults and entries != len(tensors):
+        whole = "it has" if len(parts) == 1 else f"the {len(parts)} parts of the index have"
+        faults = [Fault(parts[0].file, f"{whole} {entries} entries, and the shards have {len(tensors)} tensors")]
+    report.faults += faults
 
 
 def _entry_faults(index: TensorIndex, tensors: array[int]) -> Iterator[str]:

@@ -211,11 +211,11 @@ def test_a_damaged_index(said: Said, store: Dataset, copy: Copy, damage: str) ->
 
 def test_what_is_no_fault_is_noted(said: Said, store: Dataset, copy: Copy) -> None:
     noted = copy(store)
-    _changed(noted, lambda m: m.update(commit_id="another"))
+    _changed(noted, lambda m: m["index_parts"][0].update(commit_id="another"))
     shutil.copy(noted.shards[0], noted.path / "mine.safetensors")
     code, text = said("verify", noted.path)
     assert code == 0
-    assert f"Note: {INDEX} is of another commit: readers do without it." in text
+    assert f"Note: {INDEX} is of another commit: readers do without the index." in text
     assert "Note: 1 safetensors files beside the dataset are not part of it, mine.safetensors for one." in text
 
 

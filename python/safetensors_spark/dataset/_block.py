@@ -110,12 +110,16 @@ class Block:
         return file, start, kind
 
 
-def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> Places | None:
-    """Where the tensors of these keys, one or more, lie, each in one of the blocks; None where that has it not."""
+def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> tuple[Places, Array]:
+    """Where the tensors of these keys lie, each in one of the blocks, and which of the keys are there."""
     gets = [block._codes.get for block in blocks]
     codes = [gets[number](key) for number, key in zip(which.tolist(), keys, strict=True)]
+    there = np.ones(len(keys), bool)
     if None in codes:
-        return None
+        there = np.array([code is not None for code in codes])
+        codes, which = [code for code in codes if code is not None], which[there]
+    if not codes:
+        return places_of([]), there
     # What a file of exabytes would have does not fit into 64 bits.
     coded = np.array(codes, object if max(codes) >> 63 else np.int64)
     counts = np.array([len(block._kinds) for block in blocks])
@@ -123,7 +127,17 @@ def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> Place
     most = int(counts.max())
     pairs, kind_of = np.unique((which * most + (coded - starts * counts[which])).astype(np.int64), return_inverse=True)
     kinds = [blocks[pair // most]._kinds[pair % most] for pair in pairs.tolist()]
-    return Places(starts.astype(np.int64), kind_of, kinds)
+    return Places(starts.astype(np.int64), kind_of, kinds), there
+
+
+def joined(found: Sequence[tuple[Places, Array]]) -> Places:
+    """The places of keys by their numbers, of which each comes once."""
+    places = [places for places, _ in found]
+    order = np.argsort(np.concatenate([numbers for _, numbers in found]))
+    offsets = np.cumsum([0, *(len(one.kinds) for one in places)]).tolist()
+    which = np.concatenate([one.which + offset for one, offset in zip(places, offsets, strict=False)])
+    kinds = [kind for one in places for kind in one.kinds]
+    return Places(np.concatenate([one.starts for one in places])[order], which[order], kinds)
 
 
 def block_of(places: Iterable[tuple[str, Place]]) -> Block:

@@ -1,4 +1,4 @@
-"""`_tensor_index.parquet` by row groups, each read by its bytes alone."""
+"""A file of an index by row groups, each read by its bytes alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._extras import require
-from safetensors_spark._index import COLUMNS, INDEX, TensorIndex
+from safetensors_spark._index import COLUMNS, TensorIndex
 from safetensors_spark._storage import LocalFolder
 from safetensors_spark.dataset._block import Block, Kind
 from safetensors_spark.dataset._maps import changed
@@ -23,17 +23,18 @@ from safetensors_spark.dataset._shards import Array
 
 
 class IndexBlocks:
-    """The row groups of a dataset's index, of which the footer has been read. Nothing that was read is kept."""
+    """The row groups of a part of a dataset's index. Its footer has been read; nothing else is kept."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, name: str) -> None:
         """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed."""
         require("arrow", ("pyarrow",))
         self._contents = contents
-        self._path = f"{contents.folder.location}/{INDEX}"
-        self._tail = self._footer(contents.names[INDEX])
+        self._name = name
+        self._path = f"{contents.folder.location}/{name}"
+        self._tail = self._footer(contents.names[name])
         self._numbers = {file.name: number for number, file in enumerate(contents.files)}
         try:
-            index = TensorIndex(contents.folder, self._tail)
+            index = TensorIndex(contents.folder, name, self._tail)
             self.commit_id = index.commit_id
             self._metadata = index.metadata
             groups = range(index.metadata.num_row_groups)
@@ -76,8 +77,8 @@ class IndexBlocks:
         folder = self._contents.folder
         try:
             if isinstance(folder, LocalFolder):
-                return [folder.read(INDEX, *one) for one in ranges]
-            found = read_ranges(folder, [(INDEX, *one) for one in ranges])
+                return [folder.read(self._name, *one) for one in ranges]
+            found = read_ranges(folder, [(self._name, *one) for one in ranges])
         except FileNotFoundError:
             raise self._error("it is not there any more") from None
         return [

@@ -103,8 +103,11 @@ class Store(Mapping[str, Array]):
         return self._copied(places, names[0]) if self._is_local else np.stack(self._read(places, names))
 
     def _places(self, keys: Sequence[str]) -> Places:
-        found = self._table.find_many(keys) if keys and all(isinstance(key, str) for key in keys) else None
-        return found or places_of([self._table.find(key) or self._absent(key) for key in keys])
+        if keys and all(isinstance(key, str) for key in keys):
+            places, there = self._table.find_many(keys)
+            if there.all():
+                return places
+        return places_of([self._table.find(key) or self._absent(key) for key in keys])
 
     def __contains__(self, key: object) -> bool:
         return self._table.find(key) is not None

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from heapq import merge
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError
-from safetensors_spark._index import INDEX
-from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in
+from safetensors_spark._storage import LocalFolder
+from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
 from safetensors_spark.dataset._maps import check_length, missing
 from safetensors_spark.dataset._recent import Recent
+from safetensors_spark.dataset._shards import Array
 
 # So many keys of an index are kept in memory.
 _KEYS = 2_000_000
 
 _THREADS = 8
 
+_T = TypeVar("_T")
+
 
 class IndexTable:
-    """The tensors that the index tells of. Only what a look-up needs of it is read, and is kept."""
+    """The tensors that a part of the index tells of. Only what a look-up needs of it is read, and is kept."""
 
-    def __init__(self, blocks: IndexBlocks) -> None:
+    def __init__(self, blocks: IndexBlocks, kept: Recent[Block]) -> None:
         self._blocks = blocks
+        self._kept = kept
         self._bounds = blocks.bounds
         self._firsts: dict[int, str] = {}
-        self._kept: Recent[Block] = Recent(_KEYS, len)
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -47,19 +51,23 @@ class IndexTable:
             found = self._block(at).find(key)
         return found
 
-    def find_many(self, keys: Sequence[str]) -> Places | None:
-        """Of one key or more; None where one of them is not found at once, though it need not be absent.
+    def find_many(self, keys: Sequence[str]) -> tuple[Places, Array]:
+        """Where the keys lie that are found at once, and which they are. The others need not be absent.
 
         What is needed of the index is read in as few requests as may be.
         """
         near = np.array([bisect_right(self._bounds, key) for key in keys]) - 1
-        numbers, which = np.unique(near, return_inverse=True)
-        needed = [number for number in numbers.tolist() if number >= 0]
-        blocks = {number: block for number in needed if (block := self._kept.get(number)) is not None}
+        within = near >= 0
+        numbers, which = np.unique(near[within], return_inverse=True)
+        needed = numbers.tolist()
+        blocks = {number: block for number in needed if (block := self._kept.get((self, number))) is not None}
         absent = [number for number in needed if number not in blocks]
         for number, block in zip(absent, self._blocks.read(absent), strict=True):
             blocks[number] = self._keep(number, block)
-        return find_in([blocks[number] for number in needed], which, keys) if len(needed) == len(numbers) else None
+        some = [key for key, there in zip(keys, within.tolist(), strict=True) if there]
+        places, there = find_in([blocks[number] for number in needed], which, some)
+        within[within] = there
+        return places, within
 
     def _before(self, at: int, key: str) -> int:
         """The last block before this one that begins no later than the key; -1 where all begin behind it.
@@ -77,11 +85,11 @@ class IndexTable:
         return next(iter(self._block(at))) if found is None else found
 
     def _block(self, at: int) -> Block:
-        return self._kept.get(at) or self._keep(at, *self._blocks.read([at]))
+        return self._kept.get((self, at)) or self._keep(at, *self._blocks.read([at]))
 
     def _keep(self, at: int, block: Block) -> Block:
         self._firsts[at] = next(iter(block))
-        return self._kept.keep(at, block)
+        return self._kept.keep((self, at), block)
 
 
 class HeaderTable:
@@ -101,7 +109,7 @@ class HeaderTable:
     def find(self, key: object) -> Place | None:
         return self._block.find(key) if isinstance(key, str) else None
 
-    def find_many(self, keys: Sequence[str]) -> Places | None:
+    def find_many(self, keys: Sequence[str]) -> tuple[Places, Array]:
         return find_in([self._block], np.zeros(len(keys), np.int64), keys)
 
 
@@ -129,13 +137,61 @@ def _tensors(contents: Contents, number: int, file: File) -> list[tuple[str, Pla
     ]
 
 
-Table: TypeAlias = IndexTable | HeaderTable
+class PartsTable:
+    """The tensors that the parts of an index tell of. No key is in two of them."""
+
+    def __init__(self, parts: Sequence[IndexTable], is_local: bool) -> None:
+        self._parts, self._is_local = parts, is_local
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __iter__(self) -> Iterator[str]:
+        return merge(*self._parts)
+
+    def find(self, key: object) -> Place | None:
+        found = (part.find(key) for part in self._parts) if self._is_local else self._ask(lambda part: part.find(key))
+        return next((place for place in found if place is not None), None)
+
+    def find_many(self, keys: Sequence[str]) -> tuple[Places, Array]:
+        found = self._one_by_one(keys) if self._is_local else self._side_by_side(keys)
+        there = np.zeros(len(keys), bool)
+        for _, numbers in found:
+            there[numbers] = True
+        return joined(found), there
+
+    def _one_by_one(self, keys: Sequence[str]) -> list[tuple[Places, Array]]:
+        """Asks each part for the keys that those before it do not have: mostly the first has them."""
+        names, left = np.array(keys, object), np.arange(len(keys))
+        found = []
+        for part in self._parts:
+            places, there = part.find_many(names[left].tolist())
+            found.append((places, left[there]))
+            left = left[~there]
+            if not len(left):
+                break
+        return found
+
+    def _side_by_side(self, keys: Sequence[str]) -> list[tuple[Places, Array]]:
+        """Asks all parts for all keys at once, since each may take a request."""
+        return [(places, np.flatnonzero(there)) for places, there in self._ask(lambda part: part.find_many(keys))]
+
+    def _ask(self, look: Callable[[IndexTable], _T]) -> list[_T]:
+        with ThreadPoolExecutor(len(self._parts)) as threads:
+            return list(threads.map(look, self._parts))
+
+
+Table: TypeAlias = IndexTable | PartsTable | HeaderTable
 
 
 def open_table(contents: Contents) -> Table:
-    """By the index, where there is one of the manifest's commit."""
-    if contents.manifest and INDEX in contents.names:
-        blocks = IndexBlocks(contents)
-        if blocks.commit_id == contents.manifest.commit_id:
-            return IndexTable(blocks)
+    """By the index, where all of its parts are there."""
+    parts = contents.manifest.index_parts if contents.manifest else ()
+    if parts and all(part.file in contents.names for part in parts):
+        with ThreadPoolExecutor(len(parts)) as threads:
+            blocks = list(threads.map(lambda part: IndexBlocks(contents, part.file), parts))
+        if all(one.commit_id == part.commit_id for one, part in zip(blocks, parts, strict=True)):
+            kept: Recent[Block] = Recent(_KEYS, len)
+            tables = [IndexTable(one, kept) for one in blocks]
+            return tables[0] if len(tables) == 1 else PartsTable(tables, isinstance(contents.folder, LocalFolder))
     return HeaderTable(contents)

@@ -29,7 +29,7 @@ final case class FormatVersion(major: Int, minor: Int) {
 object FormatVersion {
 
   /** What this connector writes. */
-  val Current: FormatVersion = FormatVersion(1, 0)
+  val Current: FormatVersion = FormatVersion(1, 1)
 
   private val Text = """([0-9]{1,9})\.([0-9]{1,9})""".r
 

@@ -8,7 +8,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
-import io.github.semyonsinchenko.safetensors.index.TensorIndex
 import io.github.semyonsinchenko.safetensors.storage.FileNames
 
 /**
@@ -58,7 +57,7 @@ object DatasetFiles {
         val manifest = Manifest.read(directory, conf)
         // Where the manifest is the one that was read before the listing, what the listing lacks is gone.
         val isCertain = manifest.exists(one => before.exists(_.commitId == one.commitId))
-        manifest.filter(isCertain || present.hasShardsOf(_)) match {
+        manifest.filter(isCertain || present.hasFilesOf(_)) match {
           case Some(one)     => present.shards(one)
           case _ if left > 1 => attempt(left - 1, manifest)
           case _ => throw new InvalidRequestException(
@@ -94,8 +93,9 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
 
   def has(name: String): Boolean = byName.contains(name)
 
-  def hasShardsOf(manifest: Manifest): Boolean =
-    manifest.shards.forall(shard => byName.get(shard.file).exists(_.getLen == shard.bytes))
+  def hasFilesOf(manifest: Manifest): Boolean =
+    manifest.shards.forall(shard => byName.get(shard.file).exists(_.getLen == shard.bytes)) &&
+      manifest.parts.forall(_.forall(part => has(part.file)))
 
   def dataFiles: Directory =
     Directory(data.filter(matches).sortBy(_.getPath.getName).map(DataFile.of), folders)
@@ -108,8 +108,14 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
       case (shard, status) if matches(status) =>
         DataFile.of(status).copy(shard = Some(manifest.factsOf(shard)))
     }
-    val index = byName.get(TensorIndex.FileName).map(new DatasetIndex(_, manifest))
-    Directory(wanted.toVector, folders, Some(manifest), index, others(manifest.shards.map(_.file)))
+    Directory(wanted.toVector, folders, Some(manifest), indexOf(manifest),
+      others(manifest.shards.map(_.file)))
+  }
+
+  private def indexOf(manifest: Manifest): Option[DatasetIndex] = {
+    val parts = manifest.indexParts
+    Option.when(parts.nonEmpty && parts.forall(part => has(part.file)))(
+      new DatasetIndex(directory, manifest, parts.map(part => byName(part.file).getLen).sum))
   }
 
   private def checkLength(shard: ShardRecord, status: FileStatus): Unit =

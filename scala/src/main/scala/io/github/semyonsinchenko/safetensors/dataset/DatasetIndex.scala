@@ -1,65 +1,73 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.FileStatus
+import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
-import io.github.semyonsinchenko.safetensors.index.{IndexEntry, Keys, TensorIndex}
+import io.github.semyonsinchenko.safetensors.index.{IndexEntry, IndexPart, Keys, TensorIndex}
 
-/** The look-up in a dataset's `_tensor_index.parquet`. */
-private[dataset] final class DatasetIndex(file: FileStatus, manifest: Manifest) extends DirectoryIndex {
+/**
+ * Look-ups in the index of a dataset.
+ *
+ * @param bytes the length of all its parts
+ */
+private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, bytes: Long)
+    extends DirectoryIndex {
   import DatasetIndex._
 
-  // Without names all of the index must be read, which pays for a small one only: tasks read headers side by side.
+  private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
+
+  // Without keys all of the index must be read, which pays for a small one only: tasks read headers side by side.
   override def find(
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,
       conf: Configuration): Option[Map[String, Located]] =
-    if (keys.isEmpty && file.getLen > SmallBytes) None
-    else
-      TensorIndex.find(file.getPath, manifest.commitId, keys.getOrElse(Keys.all), conf) { entries =>
-        val found = entries.map(entry => fileOf(entry) -> tensor(entry)).filter(accepts.tupled)
-        val few   = found.take(MaxTensors).toVector
-        if (found.hasNext) filesOf(few.iterator.map(_._1) ++ found.map(_._1))
-        else Some(few.groupMap(_._1)(_._2).map { case (name, tensors) =>
-          name -> Located.At(tensors.sortBy(_.begin))
-        })
-      }.flatten
+    if (keys.isEmpty && bytes > SmallBytes) None
+    else inParts(keys.getOrElse(Keys.all), conf) { (part, entries) =>
+      val check = checkOf(part)
+      found(entries.map(entry => check.file(entry) -> check.tensor(entry)).filter(accepts.tupled))
+    }.filter(_.forall(_.isDefined)).map(parts => located(parts.flatten))
 
-  /** The files of these tensors; none where they are too many for the driver to look at. */
-  private def filesOf(names: Iterator[String]): Option[Map[String, Located]] = {
-    val files = names.take(MaxLookedAt).toSet
-    Option.unless(names.hasNext)(files.map(_ -> Located.Somewhere).toMap)
+  /** None where there are too many tensors for the driver to look at. */
+  private def found(tensors: Iterator[(String, TensorInfo)]): Option[Found] = {
+    val few  = tensors.take(MaxTensors).toVector
+    val more = tensors.take(MaxLookedAt).map(_._1).toSet
+    Option.unless(tensors.hasNext)(Found(few, more))
+  }
+
+  private def located(found: Seq[Found]): Map[String, Located] = {
+    val tensors = found.flatMap(_.tensors)
+    val more    = found.flatMap(_.more)
+    if (more.isEmpty && tensors.size <= MaxTensors) tensors.groupMap(_._1)(_._2).map { case (name, inFile) =>
+      name -> Located.At(inFile.sortBy(_.begin).toVector)
+    }
+    else (tensors.map(_._1) ++ more).map(_ -> Located.Somewhere).toMap
   }
 
   override def firstFile(conf: Configuration): Option[String] =
-    TensorIndex.find(file.getPath, manifest.commitId, Keys.all, conf)(_.nextOption().map(fileOf)).flatten
+    inParts(Keys.all, conf) { (part, entries) =>
+      val check = checkOf(part)
+      entries.nextOption().map(entry => entry -> check.file(entry))
+    }.flatMap(_.flatten.minByOption(_._1)(IndexEntry.order)).map(_._2)
 
-  private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
-
-  private def fileOf(entry: IndexEntry): String = {
-    val length =
-      shards.getOrElse(entry.file, fault(s"`${entry.key}` is in `${entry.file}`, which is no shard"))
-    if (entry.start < 0 || entry.end < entry.start || entry.end > length)
-      fault(
-        s"`${entry.key}` is at the bytes ${entry.start} to ${entry.end} of ${entry.file}, which has $length")
-    entry.file
+  /** What `use` makes of the entries of these keys, part by part; none where a part cannot tell. */
+  private def inParts[A](keys: Keys, conf: Configuration)(
+      use: (IndexPart, Iterator[IndexEntry]) => A): Option[Seq[A]] = {
+    val results = Parallel.map(manifest.indexParts)(part =>
+      TensorIndex.find(directory, part, keys, conf)(use(part, _)))
+    Option.when(results.forall(_.isDefined))(results.flatten)
   }
 
-  private def tensor(entry: IndexEntry): TensorInfo = {
-    val dtype =
-      Dtype.of(entry.dtype).getOrElse(
-        fault(s"`${entry.key}` has the dtype `${entry.dtype}`, which does not exist"))
-    val size = entry.end - entry.start
-    if (entry.shape.exists(_ < 0) || entry.shape.foldLeft(BigInt(dtype.bits))(_ * _) != BigInt(size) * 8)
-      fault(s"`${entry.key}` has $size bytes, which do not fit ${dtype.name} ${entry.shape.mkString("[", ", ", "]")}")
-    TensorInfo(entry.key, dtype, entry.shape.map(_.toLong).toVector, entry.start, entry.end)
-  }
-
-  private def fault(detail: String) = throw new InvalidRequestException(
-    s"${file.getPath} is wrong: tensor $detail. Delete it, and have a write with `generate_index` make it anew.")
+  private def checkOf(part: IndexPart) = new EntryCheck(new Path(directory, part.file), shards)
 }
+
+/**
+ * What a part of an index has found.
+ *
+ * @param more files of further tensors, of which there are too many for a plan
+ */
+private final case class Found(tensors: Vector[(String, TensorInfo)], more: Set[String])
 
 private object DatasetIndex {
 
@@ -71,4 +79,37 @@ private object DatasetIndex {
 
   // Some hundred thousand tensors.
   private val SmallBytes = 2L << 20
+}
+
+/**
+ * Whether entries can be true of the dataset's shards.
+ *
+ * @param path   of the index file
+ * @param shards their lengths
+ */
+private final class EntryCheck(path: Path, shards: Map[String, Long]) {
+
+  /** @throws InvalidRequestException if no shard has the entry's bytes */
+  def file(entry: IndexEntry): String = {
+    val length =
+      shards.getOrElse(entry.file, fault(s"`${entry.key}` is in `${entry.file}`, which is no shard"))
+    if (entry.start < 0 || entry.end < entry.start || entry.end > length)
+      fault(
+        s"`${entry.key}` is at the bytes ${entry.start} to ${entry.end} of ${entry.file}, which has $length")
+    entry.file
+  }
+
+  /** @throws InvalidRequestException if no tensor has that dtype, shape and size */
+  def tensor(entry: IndexEntry): TensorInfo = {
+    val dtype =
+      Dtype.of(entry.dtype).getOrElse(
+        fault(s"`${entry.key}` has the dtype `${entry.dtype}`, which does not exist"))
+    val size = entry.end - entry.start
+    if (entry.shape.exists(_ < 0) || entry.shape.foldLeft(BigInt(dtype.bits))(_ * _) != BigInt(size) * 8)
+      fault(s"`${entry.key}` has $size bytes, which do not fit ${dtype.name} ${entry.shape.mkString("[", ", ", "]")}")
+    TensorInfo(entry.key, dtype, entry.shape.map(_.toLong).toVector, entry.start, entry.end)
+  }
+
+  private def fault(detail: String) = throw new InvalidRequestException(
+    s"$path is wrong: tensor $detail. Delete it, and write with `generate_index` to make a new one.")
 }

@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
+import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
@@ -42,10 +43,11 @@ final case class ShardFacts(
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
  *
- * @param commitId of the write that made this manifest; the index of the same write carries it too
+ * @param commitId of the write that made this manifest
  * @param mode     how writes put rows into tensors: `Manifest.BatchMode` or `Manifest.KeyValueMode`
  * @param options  the options of the last write, as given
  * @param shards   in the order of the rows
+ * @param parts    files of the index, of which the largest is the first; none in a manifest of version 1.0
  * @param version  of the format that the manifest was read in
  */
 final case class Manifest(
@@ -54,7 +56,14 @@ final case class Manifest(
     options: Map[String, String],
     schema: Seq[ColumnRecord],
     shards: Seq[ShardRecord],
+    parts: Option[Seq[IndexPart]] = Some(Nil),
     version: FormatVersion = FormatVersion.Current) {
+
+  /** The files of the index. They may not be there: then there is no index. */
+  def indexParts: Seq[IndexPart] = parts.getOrElse(Seq(IndexPart.only(commitId)))
+
+  /** The names of all its files. */
+  def files: Seq[String] = shards.map(_.file) ++ indexParts.map(_.file)
 
   def samples: Long = shards.iterator.map(_.samples).sum
 
@@ -124,6 +133,9 @@ private object ManifestJson {
     manifest.options.toSeq.sorted.foreach { case (name, value) => options.put(name, value) }
     val schema = root.putArray("schema")
     manifest.schema.foreach(column => writeColumn(column, schema.addObject()))
+    val parts = root.putArray("index_parts")
+    manifest.indexParts.foreach(part =>
+      parts.addObject().put("file", part.file).put("commit_id", part.commitId))
     mapper.writerWithDefaultPrettyPrinter().writeValueAsString(root)
   }
 
@@ -158,6 +170,7 @@ private object ManifestJson {
       fields.node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
       fields.node(root, "schema").elements.asScala.map(readColumn(_, fields)).toVector,
       fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector,
+      Option(root.get("index_parts")).map(_.elements.asScala.map(readPart(_, fields)).toVector),
       version
     )
   }
@@ -169,6 +182,9 @@ private object ManifestJson {
     fields.count(node, "header_bytes"),
     fields.checksum(node, "crc32c")
   )
+
+  private def readPart(node: JsonNode, fields: Fields): IndexPart =
+    IndexPart(fields.fileName(node, "file"), fields.text(node, "commit_id"))
 
   private def readColumn(node: JsonNode, fields: Fields): ColumnRecord = ColumnRecord(
     fields.text(node, "name"),
@@ -209,7 +225,7 @@ private object ManifestJson {
     def fileName(parent: JsonNode, name: String): String = {
       val file = text(parent, name)
       if (!FileNames.isPlain(file))
-        fault(s"the shard `$file` is not a file name in its directory")
+        fault(s"the file `$file` is not a file name in its directory")
       file
     }
   }

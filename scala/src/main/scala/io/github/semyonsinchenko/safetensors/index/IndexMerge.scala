@@ -4,9 +4,9 @@ import scala.collection.mutable
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.common.DataException
-import io.github.semyonsinchenko.safetensors.format.Utf8Order
 
 /** Merges sorted runs as streams: what it takes of the driver's memory does not grow with the keys. */
 private[safetensors] final class IndexMerge(runs: Path, conf: Configuration) {
@@ -17,58 +17,74 @@ private[safetensors] final class IndexMerge(runs: Path, conf: Configuration) {
   /**
    * All entries in order.
    *
-   * @param older the entries of the dataset that is appended to
+   * @param files names of runs
    */
-  def entries(files: Seq[String], older: Option[CloseableEntries]): CloseableEntries =
-    if (files.size <= MaxOpen) merged(files.map(IndexRuns.read(runs, _, conf)) ++ older)
-    else entries(files.grouped(MaxOpen).map(mergedRun).toSeq, older)
+  def entries(files: Seq[String]): CloseableEntries =
+    if (files.size <= MaxOpen) open(files)
+    else entries(files.grouped(MaxOpen).map(mergedRun).toSeq)
+
+  private def open(files: Seq[String]): CloseableEntries = {
+    val opened = files.map(IndexRuns.read(runs, _, conf))
+    new CloseableEntries(IndexMerge.merged(opened), () => opened.foreach(_.close()))
+  }
 
   private def mergedRun(files: Seq[String]): String = {
-    val entries = merged(files.map(IndexRuns.read(runs, _, conf)))
+    val entries = open(files)
     try IndexRuns.write(runs, entries, conf)
     finally entries.close()
   }
+}
 
-  private def merged(sources: Seq[CloseableEntries]): CloseableEntries = {
+private final case class Head(entry: IndexEntry, source: Iterator[IndexEntry])
+
+private object Head {
+  val order: Ordering[Head] = (a, b) => IndexEntry.order.compare(a.entry, b.entry)
+}
+
+private[safetensors] object IndexMerge {
+
+  // So many keys are looked up in other parts together.
+  private val Chunk = 10000
+
+  /** The entries of all of these, in order. */
+  def merged(sources: Seq[Iterator[IndexEntry]]): Iterator[IndexEntry] = {
     val heads =
       mutable.PriorityQueue.empty(Ordering.fromLessThan[Head]((a, b) => Head.order.compare(a, b) > 0))
-    def advance(source: CloseableEntries): Unit =
+    def advance(source: Iterator[IndexEntry]): Unit =
       if (source.hasNext) heads.enqueue(Head(source.next(), source))
     sources.foreach(advance)
-    val entries = Iterator.continually(()).takeWhile(_ => heads.nonEmpty).map { _ =>
+    Iterator.continually(()).takeWhile(_ => heads.nonEmpty).map { _ =>
       val head = heads.dequeue()
       advance(head.source)
       head.entry
     }
-    new CloseableEntries(entries, () => sources.foreach(_.close()))
   }
-}
-
-private final case class Head(entry: IndexEntry, source: CloseableEntries)
-
-private object Head {
-  // Equal keys, as of the shards of a batch-mode dataset, by shard.
-  val order: Ordering[Head] = { (a, b) =>
-    val keys = Utf8Order.compare(a.entry.key, b.entry.key)
-    if (keys != 0) keys else a.entry.file.compareTo(b.entry.file)
-  }
-}
-
-private[safetensors] object IndexMerge {
 
   /** @throws DuplicateKeyException when a key comes a second time */
   def unique(entries: Iterator[IndexEntry]): Iterator[IndexEntry] = {
     var last: IndexEntry = null
     entries.map { entry =>
-      if (last != null && last.key == entry.key) throw new DuplicateKeyException(
-        entry.key,
-        s"The key `${entry.key}` stands in two shards, ${last.file} and ${entry.file}, and an index has room for one. Make keys " +
-          "unique, or write without `generate_index`. Nothing was changed."
-      )
+      if (last != null && last.key == entry.key) throw duplicate(last, entry)
       last = entry
       entry
     }
   }
+
+  /** @throws DuplicateKeyException when one of the parts has a key already */
+  def absentFrom(parts: Seq[IndexReader])(entries: Iterator[IndexEntry]): Iterator[IndexEntry] =
+    if (parts.isEmpty) entries
+    else entries.grouped(Chunk).flatMap { chunk =>
+      val keys = Keys.of(chunk.iterator.map(entry => UTF8String.fromString(entry.key)))
+      for (part <- parts; older <- part.entries(keys).nextOption(); entry <- chunk.find(_.key == older.key))
+        throw duplicate(older, entry)
+      chunk
+    }
+
+  private def duplicate(one: IndexEntry, other: IndexEntry) = new DuplicateKeyException(
+    other.key,
+    s"The key `${other.key}` stands in two shards, ${one.file} and ${other.file}, and an index has room for one. Make keys " +
+      "unique, or write without `generate_index`. Nothing was changed."
+  )
 }
 
 /** A key that occurs twice in a dataset with an index. */

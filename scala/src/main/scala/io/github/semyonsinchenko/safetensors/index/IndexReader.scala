@@ -19,12 +19,13 @@ import io.github.semyonsinchenko.safetensors.common.FormatVersion
  * An open index file. A look-up reads the pages that may have its keys, by the least and greatest key of each. It compares
  * keys itself: Parquet's own filters take time for every pair of key and row.
  */
-private[index] final class IndexReader(path: Path, conf: Configuration) extends AutoCloseable {
+final class IndexReader private[index] (path: Path, conf: Configuration) extends AutoCloseable {
   import IndexReader._
 
   // With options of its own, Parquet would load a new Hadoop configuration, which takes as long as a look-up.
+  private val input = HadoopInputFile.fromPath(path, conf)
   private val file =
-    ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), HadoopReadOptions.builder(conf).build())
+    ParquetFileReader.open(input, HadoopReadOptions.builder(conf).build())
   private val metadata = file.getFileMetaData
 
   /**
@@ -41,7 +42,11 @@ private[index] final class IndexReader(path: Path, conf: Configuration) extends 
 
   private def inFooter(key: String): Option[String] = Option(metadata.getKeyValueMetaData.get(key))
 
+  /** How many entries it has. */
   def count: Long = file.getRecordCount
+
+  /** How many bytes it has. */
+  def bytes: Long = input.getLength
 
   /** The entries of these keys, in order. */
   def entries(keys: Keys): Iterator[IndexEntry] =

@@ -15,12 +15,10 @@ import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidReque
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
- * `_tensor_index.parquet`: every tensor of a dataset, sorted by key as UTF-8 bytes. Its footer names the commit that it was
- * made in; where the manifest's is another, it is out of date and counts for nothing.
+ * Files of a dataset's index: where its tensors are, sorted by key as UTF-8 bytes. The footer names the commit that made the
+ * file.
  */
 object TensorIndex {
-
-  val FileName = "_tensor_index.parquet"
 
   // Spark's look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
   // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
@@ -77,41 +75,35 @@ object TensorIndex {
     override protected def getWriteSupport(conf: Configuration): IndexSupport = new IndexSupport
   }
 
-  /** Whether the directory has an index, be it out of date. */
-  def exists(directory: Path, conf: Configuration): Boolean = {
-    val path = new Path(directory, FileName)
-    path.getFileSystem(conf).exists(path)
-  }
+  /** Whether one of the parts is there, perhaps of another commit. */
+  def exists(directory: Path, parts: Seq[IndexPart], conf: Configuration): Boolean =
+    parts.exists(part => directory.getFileSystem(conf).exists(new Path(directory, part.file)))
 
   /**
-   * The commit that made the directory's index; none if there is no index.
+   * The part, opened; none if it is not there, or its file is of another commit.
    *
    * @throws InvalidRequestException if it cannot be read, or is newer than this connector
    */
-  def commitId(directory: Path, conf: Configuration): Option[String] =
-    open(new Path(directory, FileName), conf)(_.commitId)
-
-  /** How many bytes the directory's index has. */
-  def length(directory: Path, conf: Configuration): Long =
-    directory.getFileSystem(conf).getFileStatus(new Path(directory, FileName)).getLen
-
-  /** All entries of the directory's index, in order; close it when done. */
-  def read(directory: Path, conf: Configuration): CloseableEntries = {
-    val index = new IndexReader(new Path(directory, FileName), conf)
-    new CloseableEntries(index.entries(Keys.all), () => index.close())
+  def open(directory: Path, part: IndexPart, conf: Configuration): Option[IndexReader] = {
+    val path = new Path(directory, part.file)
+    reading(path) {
+      val index = new IndexReader(path, conf)
+      if (index.commitId.contains(part.commitId)) Some(index) else { index.close(); None }
+    }
   }
 
   /**
-   * What `use` makes of the entries of these keys. None if there is no index, or another commit made it.
+   * What `use` makes of the entries of these keys. None if the part is not there, or its file is of another commit.
    *
    * @throws InvalidRequestException if it cannot be read, or is newer than this connector
    */
-  def find[A](path: Path, commitId: String, keys: Keys, conf: Configuration)(
+  def find[A](directory: Path, part: IndexPart, keys: Keys, conf: Configuration)(
       use: Iterator[IndexEntry] => A): Option[A] =
-    open(path, conf)(index => Option.when(index.commitId.contains(commitId))(use(index.entries(keys))))
+    open(directory, part, conf).flatMap(index =>
+      reading(new Path(directory, part.file))(Some(Using.resource(index)(index => use(index.entries(keys))))))
 
-  private def open[A](path: Path, conf: Configuration)(use: IndexReader => Option[A]): Option[A] =
-    try Using.resource(new IndexReader(path, conf))(use)
+  private def reading[A](path: Path)(read: => Option[A]): Option[A] =
+    try read
     catch {
       case _: FileNotFoundException => None
       case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(

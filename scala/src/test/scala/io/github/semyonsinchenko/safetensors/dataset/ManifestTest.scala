@@ -7,7 +7,8 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.common.UnsupportedVersionException
+import io.github.semyonsinchenko.safetensors.common.{FormatVersion, UnsupportedVersionException}
+import io.github.semyonsinchenko.safetensors.index.IndexPart
 
 class ManifestTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -33,6 +34,26 @@ class ManifestTest extends AnyFunSuite {
     }
   }
 
+  test("the parts of the index are read again; without that field, there is one of the manifest's commit") {
+    TempDir { directory =>
+      val parts = Seq(IndexPart.only("6e3"), IndexPart("_tensor_index-7f4.parquet", "7f4"))
+      manifest.copy(parts = Some(parts)).write(new Path(directory.toUri), conf)
+      assert(read(directory).map(_.indexParts).contains(parts))
+      val old = manifest.toJson.replaceAll(",\\s*\"index_parts\" : \\[[^]]*\\]", "")
+      Files.writeString(directory.resolve("dataset_manifest.json"), old)
+      assert(read(directory).map(_.indexParts).contains(Seq(IndexPart.only("7f4"))))
+    }
+  }
+
+  test("a part of the index outside the directory is refused") {
+    TempDir { directory =>
+      manifest.copy(parts = Some(Seq(IndexPart("../x.parquet", "7f4")))).write(new Path(directory.toUri),
+        conf)
+      val error = intercept[InvalidManifestException](read(directory))
+      assert(error.getMessage.contains("the file `../x.parquet` is not a file name in its directory"))
+    }
+  }
+
   test("a new manifest replaces the old one and leaves nothing beside it") {
     TempDir { directory =>
       manifest.write(new Path(directory.toUri), conf)
@@ -50,7 +71,8 @@ class ManifestTest extends AnyFunSuite {
   }
 
   private def withVersion(version: String, directory: LocalPath): Option[Manifest] = {
-    val json = manifest.toJson.replace("\"format_version\" : \"1.0\"", s"\"format_version\" : \"$version\"")
+    val json = manifest.toJson.replace(s"\"format_version\" : \"${FormatVersion.Current}\"",
+      s"\"format_version\" : \"$version\"")
     Files.writeString(directory.resolve("dataset_manifest.json"), json)
     read(directory)
   }
@@ -82,11 +104,12 @@ class ManifestTest extends AnyFunSuite {
     }
 
   refused("a shard in another directory")("part-0.", "../part-0.",
-    "the shard `../part-0.safetensors` is not a file name in its directory")
-  refused("an absolute shard")("part-0.", "/part-0.", "the shard `/part-0.safetensors` is not a file name")
+    "the file `../part-0.safetensors` is not a file name in its directory")
+  refused("an absolute shard")("part-0.", "/part-0.", "the file `/part-0.safetensors` is not a file name")
   refused("a missing field")("\"commit_id\"", "\"id\"", "it has no `commit_id`")
   refused("a negative count")("\"bytes\" : 100", "\"bytes\" : -1", "`bytes` is `-1`, expected a count")
   refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")
-  refused("a version that is none")("\"1.0\"", "\"one\"", "its format version is `one`, expected MAJOR.MINOR")
+  refused("a version that is none")(s"\"${FormatVersion.Current}\"", "\"one\"",
+    "its format version is `one`, expected MAJOR.MINOR")
   refused("half a file")("\"options\"", "", "")
 }

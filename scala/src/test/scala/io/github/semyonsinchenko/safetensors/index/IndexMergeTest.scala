@@ -15,7 +15,7 @@ class IndexMergeTest extends AnyFunSuite {
   private def merged(runs: Seq[Seq[IndexEntry]]): Seq[IndexEntry] = TempDir { directory =>
     val path    = new Path(directory.toUri)
     val files   = runs.map(run => IndexRuns.write(path, run.iterator, conf))
-    val entries = new IndexMerge(path, conf).entries(files, None)
+    val entries = new IndexMerge(path, conf).entries(files)
     try entries.toVector
     finally entries.close()
   }
@@ -44,12 +44,27 @@ class IndexMergeTest extends AnyFunSuite {
       val path = new Path(directory.toUri)
       val entries = (0 until 5000).map(i =>
         IndexEntry(f"key$i%05d", s"f$i", Seq.fill(i % 3)(i), "BF16", i.toLong, i + 1L << 33))
-      TensorIndex.write(new Path(path, TensorIndex.FileName), "7f4", entries.iterator, 0, conf)
-      assert(TensorIndex.commitId(path, conf).contains("7f4"))
-      val read = TensorIndex.read(path, conf)
-      try assert(read.toVector == entries)
-      finally read.close()
-      assert(TensorIndex.commitId(new Path(path, "absent"), conf).isEmpty)
+      val part = IndexPart.only("7f4")
+      TensorIndex.write(new Path(path, part.file), "7f4", entries.iterator, 0, conf)
+      assert(TensorIndex.find(path, part, Keys.all, conf)(_.toVector).contains(entries))
+      for (other <- Seq(IndexPart.only("8f4"), IndexPart("absent", "7f4")))
+        assert(TensorIndex.find(path, other, Keys.all, conf)(_.toVector).isEmpty)
+    }
+  }
+
+  test("a key that another part has is an error that names both shards") {
+    TempDir { directory =>
+      val path = new Path(directory.toUri)
+      val part = IndexPart.only("7f4")
+      TensorIndex.write(new Path(path, part.file), "7f4", Iterator("b", "k", "z").map(entry(_, "1")), 0, conf)
+      val older = TensorIndex.open(path, part, conf).get
+      try {
+        val absent = (0 until 25000).map(i => entry(f"k$i%05d", "2"))
+        assert(IndexMerge.absentFrom(Seq(older))(absent.iterator).toVector == absent)
+        val error = intercept[DuplicateKeyException](
+          IndexMerge.absentFrom(Seq(older))((absent :+ entry("z", "2")).iterator).size)
+        assert(error.getMessage.startsWith("The key `z` stands in two shards, 1 and 2,"))
+      } finally older.close()
     }
   }
 }

@@ -16,7 +16,7 @@ class IndexReaderTest extends AnyFunSuite {
       i + 1L))
 
   private def found(keys: Keys): Seq[IndexEntry] = TempDir { directory =>
-    val path = new Path(directory.toString, TensorIndex.FileName)
+    val path = new Path(directory.toString, IndexPart.OnlyFile)
     TensorIndex.write(path, "7f4", entries.iterator, 100000, conf)
     val index = new IndexReader(path, conf)
     try index.entries(keys).toVector

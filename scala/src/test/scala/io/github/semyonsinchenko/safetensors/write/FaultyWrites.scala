@@ -17,7 +17,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 
 import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest}
-import io.github.semyonsinchenko.safetensors.index.TensorIndex
+import io.github.semyonsinchenko.safetensors.index.{Keys, TensorIndex}
 
 /** Small datasets written through a [[FaultyFileSystem]], and what a reader sees of them by the plain one. */
 abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAfterAll with Eventually {
@@ -74,19 +74,19 @@ abstract class FaultyWrites(master: String) extends AnyFunSuite with BeforeAndAf
 
   /** The keys in the dataset's index, if it has one that is not out of date. */
   protected def keys(directory: LocalPath): Option[Seq[Int]] = {
-    val path     = new Path(directory.toUri)
-    val manifest = Manifest.read(path, new Configuration).map(_.commitId)
-    Option.when(TensorIndex.commitId(path, new Configuration) == manifest)(
-      Using.resource(TensorIndex.read(path, new Configuration))(_.map(_.key.toInt).toSeq))
+    val path  = new Path(directory.toUri)
+    val conf  = new Configuration
+    val parts = Manifest.read(path, conf).toSeq.flatMap(_.indexParts).map(TensorIndex.open(path, _, conf))
+    Option.when(parts.nonEmpty && parts.forall(_.isDefined))(
+      parts.flatten.flatMap(Using.resource(_)(_.entries(Keys.all).map(_.key.toInt).toVector)))
   }
 
-  /** All files below a directory, but for the manifest, what it names, and the index. */
+  /** All files below a directory, but for the manifest and what it names. */
   protected def leftovers(directory: LocalPath): Seq[String] = {
-    val named =
-      Manifest.read(new Path(directory.toUri), new Configuration).toSeq.flatMap(_.shards).map(_.file)
+    val named = Manifest.read(new Path(directory.toUri), new Configuration).toSeq.flatMap(_.files)
     val files = Files.walk(directory).iterator.asScala.filter(Files.isRegularFile(_)).toSeq
     files.map(directory.relativize(_).toString).filterNot(
-      (Manifest.FileName +: TensorIndex.FileName +: named).contains(_)).sorted
+      (Manifest.FileName +: named).contains(_)).sorted
   }
 
   /** Other tasks of a job that failed may still run. */

@@ -19,10 +19,10 @@ private[write] final class Cleanup(directory: Path, conf: Configuration) {
     try { step; true }
     catch { case NonFatal(e) => log.warn(s"Could not $what in $directory.", e); false }
 
-  /** Deletes those shards that no manifest names any more; whether they are gone. */
-  def delete(shards: Seq[String], manifest: Option[Manifest]): Boolean = {
-    val named = manifest.toSeq.flatMap(_.shards).map(_.file).toSet
-    shards.filterNot(named).map(shard =>
-      attempt(s"delete $shard")(fs.delete(new Path(directory, shard), false))).forall(identity)
+  /** Deletes those of the files that the manifest does not name. Returns whether they are gone. */
+  def delete(files: Seq[String], manifest: Option[Manifest]): Boolean = {
+    val named = manifest.toSeq.flatMap(_.files).toSet
+    files.filterNot(named).map(file =>
+      attempt(s"delete $file")(fs.delete(new Path(directory, file), false))).forall(identity)
   }
 }

@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 import io.github.semyonsinchenko.safetensors.write.shards.ColumnSummary
 
@@ -42,17 +43,21 @@ private[write] final class DatasetCommit(
       val indexed  = index.isDue(kept)
       val shards   = written.flatMap(_.shards)
       val manifest = manifestOf(kept, written)
-      pending.begin((shards ++ replaced.toSeq.flatMap(_.shards)).map(_.file))
-      try {
-        if (old.isEmpty) claim.write(directory, conf)
-        job.commit()
-        checkPresent(shards)
-        if (indexed) index.prepare(kept, written)
-        lock.verify()
-        if (indexed) index.publish()
-        publish(manifest)
-      } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards)); throw e }
-      finish(manifest, replaced, indexed)
+      val obsolete = replaced.toSeq.flatMap(_.shards).map(_.file) ++ indexFiles(old)
+      pending.begin(shards.map(_.file) ++ obsolete :+ IndexPart.nameOf(id))
+      val committed =
+        try {
+          if (old.isEmpty) claim.write(directory, conf)
+          job.commit()
+          checkPresent(shards)
+          val parts = if (indexed) index.prepare(kept, written) else Nil
+          lock.verify()
+          index.publish(parts)
+          val complete = manifest.copy(parts = Some(parts))
+          publish(complete)
+          complete
+        } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards)); throw e }
+      finish(committed, obsolete)
       BatchSizeAdvice.of(plan, shards).foreach(log.warn)
     }
 
@@ -72,6 +77,10 @@ private[write] final class DatasetCommit(
           "place on every node, such as HDFS, an object store or a shared mount.")
     }
   }
+
+  /** The files of the index, and an index that no manifest names. */
+  private def indexFiles(manifest: Option[Manifest]): Seq[String] =
+    IndexPart.OnlyFile +: manifest.toSeq.flatMap(_.indexParts).map(_.file)
 
   private def manifestOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Manifest = Manifest(
     id.toString,
@@ -115,9 +124,9 @@ private[write] final class DatasetCommit(
   /** Leaves what a manifest names: this write's may have arrived, and another write may have taken the lock. */
   private def undo(shards: Seq[ShardRecord]): Unit = {
     val manifest = Manifest.read(directory, conf)
-    if (cleanup.delete(shards.map(_.file), manifest)) {
+    if (cleanup.delete(shards.map(_.file) :+ IndexPart.nameOf(id), manifest)) {
       if (manifest.exists(_.commitId == claim.commitId)) {
-        index.delete()
+        cleanup.delete(indexFiles(manifest), manifest)
         Manifest.delete(directory, conf)
       }
       pending.end()
@@ -125,10 +134,9 @@ private[write] final class DatasetCommit(
   }
 
   /** The write has succeeded; what is left to do is not worth an error. */
-  private def finish(manifest: Manifest, replaced: Option[Manifest], indexed: Boolean): Unit = {
-    if (!indexed) cleanup.attempt("delete the old index")(index.delete())
+  private def finish(manifest: Manifest, obsolete: Seq[String]): Unit = {
     cleanup.attempt("clean up")(index.cleanUp())
-    if (cleanup.delete(replaced.toSeq.flatMap(_.shards).map(_.file), Some(manifest)))
+    if (cleanup.delete(obsolete, Some(manifest)))
       cleanup.attempt("clean up")(pending.end())
     cleanup.attempt("delete leftovers")(Leftovers.delete(directory, conf))
     ()

@@ -8,13 +8,22 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardRecord}
-import io.github.semyonsinchenko.safetensors.index.{IndexMerge, IndexRuns, TensorIndex}
+import io.github.semyonsinchenko.safetensors.index.{
+  IndexEntry,
+  IndexMerge,
+  IndexPart,
+  IndexReader,
+  IndexRuns,
+  IndexTiers,
+  Keys,
+  TensorIndex
+}
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, Sources}
 import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WritePlan}
 
 /**
- * The index's part of a commit: written in full under another name, and put in its place before the manifest. A repeated key
- * stops the commit before that.
+ * The index's part of a commit. It adds a part to the index, into which it merges parts that are not much larger. The part is
+ * written in full under another name, and put in its place before the manifest. A repeated key stops the commit before that.
  *
  * @param id of the write
  */
@@ -23,8 +32,7 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
   /** Where the tasks put their runs; deleted with the write. */
   val runs = new Path(directory, s"_index-$id")
 
-  private val fresh = new Path(directory, s".${TensorIndex.FileName}.$id.tmp")
-  private val place = new Path(directory, TensorIndex.FileName)
+  private val fresh = new Path(directory, s".${IndexPart.OnlyFile}.$id.tmp")
 
   /**
    * Whether the dataset has an index after this commit. Only the commit lock keeps the answer true: another write may add or
@@ -33,21 +41,41 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
    * @param kept the manifest whose shards stay
    */
   def isDue(kept: Option[Manifest]): Boolean =
-    plan.generateIndex || kept.isDefined && TensorIndex.exists(directory, conf)
+    plan.generateIndex || kept.exists(old => TensorIndex.exists(directory, old.indexParts, conf))
 
-  /** Writes the index. The new shards must be in their places: those without runs are indexed by their headers. */
-  def prepare(kept: Option[Manifest], written: Seq[ShardsWritten]): Unit = {
-    val current = kept.filter(isCurrent)
-    val unindexed = kept.filterNot(isCurrent).toSeq.flatMap(_.shards) ++ written.filter(
-      _.indexRuns.isEmpty).flatMap(_.shards)
-    val added   = runsOfHeaders(unindexed) ++ written.flatMap(_.indexRuns)
-    val bytes   = bytesOf(added) + current.fold(0L)(_ => TensorIndex.length(directory, conf))
-    val older   = current.map(_ => TensorIndex.read(directory, conf))
-    val entries = new IndexMerge(runs, conf).entries(added, older)
-    try
-      TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(entries) else entries, bytes, conf)
-    finally entries.close()
+  /**
+   * Writes what this commit adds. The new shards must be in their places: those without runs are indexed by their headers.
+   *
+   * @return the parts of the index after this commit
+   */
+  def prepare(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[IndexPart] = Using.Manager { use =>
+    val named     = kept.toSeq.flatMap(_.indexParts)
+    val opened    = named.flatMap(TensorIndex.open(directory, _, conf)).map(use(_))
+    val current   = if (opened.size == named.size) named.zip(opened) else Nil
+    val unindexed = if (current.isEmpty) kept.toSeq.flatMap(_.shards) else Nil
+    val files = runsOfHeaders(unindexed ++ written.filter(_.indexRuns.isEmpty).flatMap(_.shards)) ++
+      written.flatMap(_.indexRuns)
+    if (files.isEmpty && current.nonEmpty) named
+    else {
+      val added          = (unindexed ++ written.flatMap(_.shards)).map(tensors).sum
+      val (stay, merged) = current.splitAt(IndexTiers.kept(opened.map(_.count), added))
+      write(use(new IndexMerge(runs, conf).entries(files)), bytesOf(files), stay.map(_._2), merged.map(_._2))
+      stay.map(_._1) :+ IndexPart(if (stay.isEmpty) IndexPart.OnlyFile else IndexPart.nameOf(id), id.toString)
+    }
+  }.get
+
+  private def write(
+      added: Iterator[IndexEntry],
+      bytes: Long,
+      stay: Seq[IndexReader],
+      merged: Seq[IndexReader]): Unit = {
+    val checked = if (hasKeys) IndexMerge.absentFrom(stay)(added) else added
+    val all     = IndexMerge.merged(checked +: merged.map(_.entries(Keys.all)))
+    TensorIndex.write(fresh, id.toString, if (hasKeys) IndexMerge.unique(all) else all,
+      bytes + merged.map(_.bytes).sum, conf)
   }
+
+  private def tensors(shard: ShardRecord): Long = (if (hasKeys) shard.samples else 1L) * plan.columns.size
 
   // A run takes about six times as many bytes as its entries in the index.
   private val Compression = 6
@@ -67,16 +95,12 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
     made.files
   }
 
-  private def isCurrent(manifest: Manifest): Boolean =
-    TensorIndex.commitId(directory, conf).contains(manifest.commitId)
-
   private def hasKeys: Boolean = plan.mode.isInstanceOf[WriteMode.KeyValue]
 
-  /** Puts the new index in its place. Readers ignore it until the manifest names the same commit. */
-  def publish(): Unit = AtomicFile.replace(fresh, place, conf)
-
-  /** Deletes the dataset's index. */
-  def delete(): Unit = delete(place)
+  /** Puts the new part in its place. Readers ignore it until the manifest names it. */
+  def publish(parts: Seq[IndexPart]): Unit =
+    parts.find(_.commitId == id.toString).foreach(part =>
+      AtomicFile.replace(fresh, new Path(directory, part.file), conf))
 
   def cleanUp(): Unit = {
     delete(fresh)

@@ -7,11 +7,12 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.dataset.Manifest
+import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.AtomicFile
 import io.github.semyonsinchenko.safetensors.write.shards.ShardNames
 
 /**
- * The shards that a commit is about to add or delete, on record while it lasts: `_commit-{id}.pending`, a name on each line.
+ * The shards and parts of the index that a commit may add or delete, on record while it lasts: `_commit-{id}.pending`, a name on each line.
  * By it the next write clears up behind one that died.
  *
  * @param id of the write
@@ -19,7 +20,7 @@ import io.github.semyonsinchenko.safetensors.write.shards.ShardNames
 private[write] final class PendingCommit(directory: Path, id: UUID, conf: Configuration) {
   private val record = new Path(directory, s"_commit-$id.pending")
 
-  def begin(shards: Seq[String]): Unit = AtomicFile.write(record, shards.mkString("\n"), conf)
+  def begin(files: Seq[String]): Unit = AtomicFile.write(record, files.mkString("\n"), conf)
 
   def end(): Unit = { record.getFileSystem(conf).delete(record, false); () }
 }
@@ -40,7 +41,8 @@ private[write] object PendingCommit {
     records.foreach(record =>
       cleanup.attempt(s"clear up behind ${record.getName}") {
         val names = AtomicFile.read(record, fs).toSeq.flatMap(new String(_, UTF_8).linesIterator)
-        if (cleanup.delete(names.filter(ShardNames.matches), manifest)) fs.delete(record, false)
+        if (cleanup.delete(names.filter(name => ShardNames.matches(name) || IndexPart.isName(name)),
+            manifest)) fs.delete(record, false)
       })
   }
 }

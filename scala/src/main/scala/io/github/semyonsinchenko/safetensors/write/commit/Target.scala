@@ -38,8 +38,9 @@ private[write] object Target {
 
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
-    val kept = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
-    Target(directory, existing, plan.generateIndex || kept.isDefined && TensorIndex.exists(directory, conf))
+    val kept     = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
+    val hasIndex = kept.exists(old => TensorIndex.exists(directory, old.indexParts, conf))
+    Target(directory, existing, plan.generateIndex || hasIndex)
   }
 
   /**
@@ -73,7 +74,7 @@ private[write] object Target {
     } catch {
       case e: InvalidManifestException if existing == Existing.Replace =>
         log.warn(s"${e.getMessage} It is overwritten, and what shards it had are left.")
-        Some(Manifest("", "", Map.empty, Nil, Nil))
+        Some(Manifest("", "", Map.empty, Nil, Nil, parts = None))
     }
 
   private def checkDirectory(directory: Path, conf: Configuration): Unit =
