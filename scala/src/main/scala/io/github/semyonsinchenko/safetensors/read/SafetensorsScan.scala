@@ -6,6 +6,8 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.expressions.NamedReference
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.internal.SQLConf
@@ -16,8 +18,22 @@ import io.github.semyonsinchenko.safetensors.common.TaskMetric
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMetric, ReadMetrics}
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
-/** A planned read. Equal scans share caches and exchanges. */
-private[read] final case class SafetensorsScan(plan: ScanPlan) extends Scan with SupportsReportStatistics {
+/**
+ * A planned read. Equal scans share caches and exchanges.
+ *
+ * @param planned before the query runs
+ */
+private[read] final case class SafetensorsScan(planned: ScanPlan)
+    extends Scan
+    with SupportsReportStatistics
+    with SupportsRuntimeV2Filtering {
+
+  // Narrowed when the query runs, by the keys that the other side of a join has.
+  private var plan = planned
+
+  override def filterAttributes(): Array[NamedReference] = planned.filterable.toArray
+
+  override def filter(predicates: Array[Predicate]): Unit = plan = planned.narrowed(predicates.toVector)
 
   private def files = plan.source.snapshot.files
 
@@ -41,11 +57,15 @@ private[read] final case class SafetensorsScan(plan: ScanPlan) extends Scan with
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
     plan.source.check()
-    SafetensorsBatch(plan)
+    SafetensorsBatch(plan)(() => plan.task)
   }
+
+  // By default Spark asks a reader factory, which would be made before the plan is narrowed.
+  override def columnarSupportMode(): Scan.ColumnarSupportMode = Scan.ColumnarSupportMode.UNSUPPORTED
 }
 
-private final case class SafetensorsBatch(plan: ScanPlan) extends Batch {
+/** @param task what each task does. Asked for when the query runs: the plan may have been narrowed since. */
+private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) extends Batch {
 
   private lazy val partitions: Vector[FilesPartition] =
     if (plan.source.layout.packsFiles) {
@@ -60,7 +80,7 @@ private final case class SafetensorsBatch(plan: ScanPlan) extends Batch {
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = Option.unless(areLocal)(
       SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(plan.source.conf)))
-    new FilesReaderFactory(plan.task, shared)
+    new FilesReaderFactory(task(), shared)
   }
 
   private def areLocal: Boolean =

@@ -5,7 +5,6 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.read.conditions.Predicates
 
 /** Collects what the query needs of the files: columns, fields of them, conditions, a count or a limit. */
 private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
@@ -20,9 +19,7 @@ private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
 
   /** Takes those that files and headers decide, and gives the others back. */
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
-    val of = new Predicates(source.operand)
-    plan = plan.copy(
-      pushed = predicates.toVector.flatMap(predicate => of.condition(predicate).map(predicate -> _)))
+    plan = plan.narrowed(predicates.toVector)
     predicates.filterNot(predicate => plan.pushed.exists(_._1 eq predicate))
   }
 

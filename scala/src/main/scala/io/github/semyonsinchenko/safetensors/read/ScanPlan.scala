@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.types.StructType
 
@@ -7,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.common.Parallel
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located}
 import io.github.semyonsinchenko.safetensors.format.{RepeatedNames, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
-import io.github.semyonsinchenko.safetensors.read.conditions.{Condition, Conditions, Facts}
+import io.github.semyonsinchenko.safetensors.read.conditions.{Condition, Conditions, Facts, Operand, Predicates}
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
 
 /**
@@ -34,6 +35,20 @@ private[read] final case class ScanPlan(
   private val (ofFiles, ofTensors) = Conditions(pushed.map(_._2)).split
 
   private lazy val columns = source.columns(required)
+
+  /** This plan for the rows that also meet these predicates, as far as files and headers decide them. */
+  def narrowed(predicates: Seq[Predicate]): ScanPlan = {
+    val of = new Predicates(source.operand)
+    copy(pushed = pushed ++ predicates.flatMap(predicate => of.condition(predicate).map(predicate -> _)))
+  }
+
+  /** The columns whose values, found on the other side of a join, tell which files or tensors to read. */
+  def filterable: Seq[NamedReference] =
+    required.fieldNames.toSeq.filter(name =>
+      source.operand(Seq(name)).exists {
+        case Operand.Key | _: Operand.Partition => true
+        case _                                  => false
+      }).map(name => Expressions.column(s"`${name.replace("`", "``")}`"))
 
   /** What each task does with its files. */
   def task: TaskPlan =
