@@ -102,14 +102,24 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
     except ValueError as error:
         raise InvalidManifestError(name, f"it is not JSON ({error})") from None
     root.check_version("format_version")
+    shards = tuple(map(_shard, root.items("shards")))
+    _check_names(shards, name)
     return Manifest(
         commit_id=root.text("commit_id"),
         mode=cast(Mode, root.text("mode", "batch|key_value")),
         options={str(key): str(value) for key, value in root.value("options", dict).items()},
         columns=tuple(map(_column, root.items("schema"))),
-        shards=tuple(map(_shard, root.items("shards"))),
+        shards=shards,
         index_parts=_index_parts(root),
     )
+
+
+def _check_names(shards: tuple[Shard, ...], manifest: str) -> None:
+    seen: set[str] = set()
+    for shard in shards:
+        if shard.file in seen:
+            raise InvalidManifestError(manifest, f"it names the shard `{shard.file}` twice")
+        seen.add(shard.file)
 
 
 def _shard(fields: _Fields) -> Shard:

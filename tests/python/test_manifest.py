@@ -62,6 +62,7 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
             ({"shards": [SHARD, SHARD | {"file": name}]}, r"`shards\[1\]\.file` is .*, which is no name of a file")
             for name in ("", "..", "../x.safetensors", "/etc/passwd", "a\\b", "a\0b")
         ),
+        ({"shards": [SHARD, SHARD]}, f"it names the shard `{SHARD['file']}` twice"),
         ({"schema": [{"name": "v", "shape": [2, -1]}]}, r"`schema\[0\]\.shape` is \[2, -1\], expected dimensions"),
         ({"commit_id": None}, "`commit_id` is null, expected str"),
     ],

@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
  * A safetensors file to read.
  *
  * @param length    in bytes
- * @param modified  when, in milliseconds since 1970
+ * @param modified  when, in milliseconds since 1970; none for a shard that is known from its manifest alone
  * @param shard     what a manifest says of it; none for a file that no manifest names
  * @param partition values of the partition columns, as Spark keeps them
  * @param status    what its object store said of it, by which that knows it again; none on other file systems
@@ -16,10 +16,12 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
 final case class DataFile(
     path: String,
     length: Long,
-    modified: Long = 0,
+    modified: Option[Long] = Some(0),
     shard: Option[ShardFacts] = None,
     partition: Vector[Any] = Vector.empty,
     status: Option[FileStatus] = None) extends StoredFile {
+
+  override def isListed: Boolean = modified.isDefined
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 
@@ -32,7 +34,7 @@ object DataFile {
   def of(status: FileStatus): DataFile = DataFile(
     status.getPath.toString,
     status.getLen,
-    status.getModificationTime,
+    Some(status.getModificationTime),
     status = Some(status).filter(_.isInstanceOf[EtagSource]))
 
   /** Whether a listing takes the file for data. */

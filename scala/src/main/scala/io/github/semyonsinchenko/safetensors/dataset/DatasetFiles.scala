@@ -39,34 +39,64 @@ private[dataset] final case class Directory(
  */
 object DatasetFiles {
 
-  // A writer may replace the manifest between listing and reading it. Each time another commit must get in between.
+  // A writer may replace the manifest between reading it and listing. Each time another commit must get in between.
   private val Attempts = 5
+
+  /** Datasets of more shards are not listed: a million files take minutes to list, and their manifest seconds to read. */
+  private[dataset] val MaxListed = 10000
 
   /** The shards of the dataset in a directory, or its safetensors files. */
   def of(directory: Path, conf: Configuration): Seq[DataFile] = read(directory, None, conf).files
 
   /**
-   * @param names a pattern that the names of files must match
+   * Files of a dataset that is listed are checked here, others when they are opened.
+   *
+   * @param names   a pattern that the names of files must match
+   * @param folders whether the directories in it are wanted
    * @throws InvalidRequestException if the directory or a file is gone that should be there, or a shard has another length
    */
-  private[dataset] def read(directory: Path, names: Option[GlobFilter], conf: Configuration): Directory = {
-    @tailrec def attempt(left: Int, before: Option[Manifest]): Directory = {
-      val present = new Present(directory, list(directory, conf), names)
-      if (!present.has(Manifest.FileName)) withoutManifest(present, conf)
-      else {
-        val manifest = Manifest.read(directory, conf)
-        // Where the manifest is the one that was read before the listing, what the listing lacks is gone.
-        val isCertain = manifest.exists(one => before.exists(_.commitId == one.commitId))
-        manifest.filter(isCertain || present.hasFilesOf(_)) match {
-          case Some(one)     => present.shards(one)
-          case _ if left > 1 => attempt(left - 1, manifest)
-          case _ => throw new InvalidRequestException(
-              s"The dataset in $directory changes faster than it can be listed. Run the query again.")
-        }
+  private[dataset] def read(
+      directory: Path,
+      names: Option[GlobFilter],
+      conf: Configuration,
+      folders: Boolean = false): Directory = {
+    @tailrec def attempt(left: Int, before: Option[Manifest]): Directory =
+      Manifest.read(directory, conf) match {
+        case Some(manifest) if manifest.shards.size > MaxListed && !folders =>
+          unlisted(directory, manifest, names, conf)
+        case found =>
+          val present = new Present(directory, list(directory, conf), names)
+          found match {
+            case None if !present.has(Manifest.FileName) => withoutManifest(present, conf)
+            // The manifest was read before the last listing too, so a shard that this one lacks is missing.
+            case Some(same) if before.exists(_.commitId == same.commitId) => present.shards(same)
+            case Some(manifest) if present.hasFilesOf(manifest)          => present.shards(manifest)
+            case _ if left > 1                                            => attempt(left - 1, found)
+            case _ => throw new InvalidRequestException(
+                s"The dataset in $directory changes faster than it can be listed. Run the query again.")
+          }
       }
-    }
     attempt(Attempts, None)
   }
+
+  private def unlisted(
+      directory: Path,
+      manifest: Manifest,
+      names: Option[GlobFilter],
+      conf: Configuration): Directory = {
+    val parent = s"$directory/".replaceAll("//$", "/")
+    val files = manifest.shards.iterator
+      .filter(shard => names.forall(_.accept(new Path(directory, shard.file))))
+      .map(shard => DataFile(parent + shard.file, shard.bytes, None, Some(manifest.factsOf(shard))))
+    Directory(files.toVector, manifest = Some(manifest), index = indexOf(directory, manifest, conf))
+  }
+
+  private def indexOf(directory: Path, manifest: Manifest, conf: Configuration): Option[DirectoryIndex] =
+    try {
+      val fs    = directory.getFileSystem(conf)
+      val bytes = manifest.indexParts.map(part => fs.getFileStatus(new Path(directory, part.file)).getLen)
+      Option.when(bytes.nonEmpty)(new DatasetIndex(directory, manifest, bytes.sum))
+    } catch { case _: FileNotFoundException => None }
 
   /** The files of a checkpoint, of which the index is named, and so nothing else is meant. */
   private[dataset] def ofCheckpoint(index: Path, names: Option[GlobFilter], conf: Configuration): Directory =

@@ -73,7 +73,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
   private def root(ofPath: Int, status: FileStatus): Place = {
     val path = status.getPath
     if (status.isFile) Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
-    else Place(ofPath, path, DatasetFiles.read(path, names, conf), partitionOf(path))
+    else Place(ofPath, path, DatasetFiles.read(path, names, conf, rules.recursive), partitionOf(path))
   }
 
   private def named(status: FileStatus): Directory =
@@ -85,7 +85,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
   private def below(places: Seq[Place]): Seq[Place] =
     Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
       case (above, (folder, partition)) =>
-        Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf),
+        Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf, rules.recursive),
           above.partition ++ partition)
     }
 

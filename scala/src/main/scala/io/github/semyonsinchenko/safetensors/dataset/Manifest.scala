@@ -1,8 +1,11 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.io.{InputStream, OutputStream}
+
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.core.JsonProcessingException
+import com.fasterxml.jackson.core.{JsonEncoding, JsonFactory, JsonGenerator, JsonParser, JsonProcessingException, JsonToken}
+import com.fasterxml.jackson.core.util.DefaultPrettyPrinter
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
@@ -11,34 +14,6 @@ import org.apache.hadoop.fs.Path
 import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
-
-/**
- * One shard of a dataset.
- *
- * @param file        its name in the dataset's directory
- * @param samples     rows in it, padding not counted
- * @param bytes       the file's length
- * @param headerBytes where the byte buffer begins
- * @param crc32c      checksum of the whole file
- */
-final case class ShardRecord(file: String, samples: Long, bytes: Long, headerBytes: Long, crc32c: Int)
-
-/** A tensor column as it was written; shape is per sample, and absent where rows differ or there were none. */
-final case class ColumnRecord(name: String, dtype: Option[String], shape: Option[Seq[Int]])
-
-/**
- * What a manifest says of a shard.
- *
- * @param headerBytes where its byte buffer begins
- * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
- * @param tensors     how many tensors it has
- * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
- */
-final case class ShardFacts(
-    headerBytes: Long,
-    samples: Option[Long],
-    tensors: Long,
-    columns: Seq[ColumnRecord])
 
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
@@ -62,9 +37,6 @@ final case class Manifest(
   /** The files of the index. They may not be there: then there is no index. */
   def indexParts: Seq[IndexPart] = parts.getOrElse(Seq(IndexPart.only(commitId)))
 
-  /** The names of all its files. */
-  def files: Seq[String] = shards.map(_.file) ++ indexParts.map(_.file)
-
   def samples: Long = shards.iterator.map(_.samples).sum
 
   def bytes: Long = shards.iterator.map(_.bytes).sum
@@ -77,11 +49,9 @@ final case class Manifest(
     ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), tensors, if (isBatch) schema else Nil)
   }
 
-  def toJson: String = ManifestJson.write(this)
-
-  /** Puts this manifest in the place of the directory's old one, if it has one. */
+  /** Replaces the directory's manifest, if it has one. */
   def write(directory: Path, conf: Configuration): Unit =
-    AtomicFile.write(new Path(directory, Manifest.FileName), toJson, conf)
+    AtomicFile.write(new Path(directory, Manifest.FileName), conf)(ManifestWriter.write(this, _))
 }
 
 object Manifest {
@@ -99,7 +69,7 @@ object Manifest {
    */
   def read(directory: Path, conf: Configuration): Option[Manifest] = {
     val path = new Path(directory, FileName)
-    AtomicFile.read(path, path.getFileSystem(conf)).map(ManifestJson.read(_, path))
+    AtomicFile.use(path, path.getFileSystem(conf))(new ManifestReader(path).read(_))
   }
 
   def delete(directory: Path, conf: Configuration): Unit = {
@@ -117,116 +87,136 @@ final class InvalidManifestException(path: Path, detail: String)
       "SAFETENSORS_INVALID_MANIFEST"
     )
 
-private object ManifestJson {
-  private val mapper = new ObjectMapper
+private object ManifestWriter {
+  // The stream's owner closes it: in an object store that is what makes the file visible.
+  private val factory = new JsonFactory().disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET)
 
-  def write(manifest: Manifest): String = {
-    val root = mapper.createObjectNode()
-      .put("format_version", FormatVersion.Current.toString)
-      .put("safetensors_version", "1.0")
-      .put("total_samples", manifest.samples)
-      .put("total_bytes", manifest.bytes)
-    val shards = root.putArray("shards")
-    manifest.shards.foreach(shard => writeShard(shard, shards.addObject()))
-    root.put("commit_id", manifest.commitId).put("mode", manifest.mode)
-    val options = root.putObject("options")
-    manifest.options.toSeq.sorted.foreach { case (name, value) => options.put(name, value) }
-    val schema = root.putArray("schema")
-    manifest.schema.foreach(column => writeColumn(column, schema.addObject()))
-    val parts = root.putArray("index_parts")
-    manifest.indexParts.foreach(part =>
-      parts.addObject().put("file", part.file).put("commit_id", part.commitId))
-    mapper.writerWithDefaultPrettyPrinter().writeValueAsString(root)
+  def write(manifest: Manifest, out: OutputStream): Unit = {
+    val json = factory.createGenerator(out, JsonEncoding.UTF8)
+    json.setPrettyPrinter(new DefaultPrettyPrinter().withObjectIndenter(Lines).withArrayIndenter(Lines))
+    json.writeStartObject()
+    json.writeStringField("format_version", FormatVersion.Current.toString)
+    json.writeStringField("safetensors_version", "1.0")
+    json.writeNumberField("total_samples", manifest.samples)
+    json.writeNumberField("total_bytes", manifest.bytes)
+    json.writeFieldName("shards")
+    ShardsWriter.write(manifest.shards, json)
+    json.writeStringField("commit_id", manifest.commitId)
+    json.writeStringField("mode", manifest.mode)
+    json.writeObjectFieldStart("options")
+    manifest.options.toSeq.sorted.foreach { case (name, value) => json.writeStringField(name, value) }
+    json.writeEndObject()
+    json.writeArrayFieldStart("schema")
+    manifest.schema.foreach(writeColumn(_, json))
+    json.writeEndArray()
+    json.writeArrayFieldStart("index_parts")
+    manifest.indexParts.foreach(writePart(_, json))
+    json.writeEndArray()
+    json.writeEndObject()
+    json.close()
   }
 
-  private def writeShard(shard: ShardRecord, node: ObjectNode): Unit = {
-    node.put("file", shard.file).put("samples_count", shard.samples).put("bytes", shard.bytes)
-    node.put("header_bytes", shard.headerBytes).put("crc32c", f"${shard.crc32c}%08x")
-    ()
+  private def writePart(part: IndexPart, json: JsonGenerator): Unit = {
+    json.writeStartObject()
+    json.writeStringField("file", part.file)
+    json.writeStringField("commit_id", part.commitId)
+    json.writeEndObject()
   }
 
-  private def writeColumn(column: ColumnRecord, node: ObjectNode): Unit = {
-    node.put("name", column.name).put("dtype", column.dtype.orNull)
-    column.shape match {
-      case Some(shape) => val array = node.putArray("shape"); shape.foreach(array.add(_))
-      case None        => node.putNull("shape")
+  private def writeColumn(column: ColumnRecord, json: JsonGenerator): Unit = {
+    json.writeStartObject()
+    json.writeStringField("name", column.name)
+    json.writeStringField("dtype", column.dtype.orNull)
+    json.writeFieldName("shape")
+    column.shape.fold(json.writeNull())(shape => json.writeArray(shape.toArray, 0, shape.size))
+    json.writeEndObject()
+  }
+
+  /** A line for each field, and for each shard. */
+  private object Lines extends DefaultPrettyPrinter.Indenter {
+    override def isInline: Boolean = false
+
+    override def writeIndentation(json: JsonGenerator, level: Int): Unit =
+      if (level > 2) json.writeRaw(' ') else json.writeRaw(breaks(level))
+  }
+
+  private val breaks = Array("\n", "\n  ", "\n    ")
+}
+
+/**
+ * Reads and checks a manifest.
+ *
+ * @param path for errors
+ */
+private final class ManifestReader(path: Path) {
+  import ManifestReader.mapper
+
+  /** @throws InvalidManifestException if the manifest cannot be relied on */
+  def read(in: InputStream): Manifest =
+    try read(mapper.getFactory.createParser(in))
+    catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }
+
+  private def read(json: JsonParser): Manifest = {
+    val root   = mapper.createObjectNode()
+    var shards = Option.empty[Vector[ShardRecord]]
+    if (json.nextToken() != JsonToken.START_OBJECT) fault("it is not a JSON object")
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      val name = json.getText
+      json.nextToken()
+      if (name == "shards") {
+        // A newer version may have other fields.
+        if (root.has(Version)) checkVersion(root)
+        shards = Some(new ShardsReader(fault(_)).read(json))
+      } else root.set[JsonNode](name, mapper.readTree[JsonNode](json))
     }
-    ()
+    manifest(root, shards)
   }
 
-  def read(bytes: Array[Byte], path: Path): Manifest = {
-    val root =
-      try mapper.readTree(bytes)
-      catch {
-        case e: JsonProcessingException => throw new InvalidManifestException(path, e.getOriginalMessage)
-      }
-    val fields = new Fields(path)
-    // Checked first: a newer version may have other fields.
-    val version = fields.version(root, "format_version")
-    version.checkReadable(path)
+  private def manifest(root: ObjectNode, shards: Option[Vector[ShardRecord]]): Manifest = {
+    val version = checkVersion(root)
     Manifest(
-      fields.text(root, "commit_id"),
-      fields.text(root, "mode"),
-      fields.node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
-      fields.node(root, "schema").elements.asScala.map(readColumn(_, fields)).toVector,
-      fields.node(root, "shards").elements.asScala.map(readShard(_, fields)).toVector,
-      Option(root.get("index_parts")).map(_.elements.asScala.map(readPart(_, fields)).toVector),
+      text(root, "commit_id"),
+      text(root, "mode"),
+      node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
+      node(root, "schema").elements.asScala.map(column).toVector,
+      shards.getOrElse(absent("shards")),
+      Option(root.get("index_parts")).map(_.elements.asScala.map(part).toVector),
       version
     )
   }
 
-  private def readShard(node: JsonNode, fields: Fields): ShardRecord = ShardRecord(
-    fields.fileName(node, "file"),
-    fields.count(node, "samples_count"),
-    fields.count(node, "bytes"),
-    fields.count(node, "header_bytes"),
-    fields.checksum(node, "crc32c")
-  )
+  private def checkVersion(root: JsonNode): FormatVersion = {
+    val found = text(root, Version)
+    val version =
+      FormatVersion.parse(found).getOrElse(fault(s"its format version is `$found`, expected MAJOR.MINOR"))
+    version.checkReadable(path)
+    version
+  }
 
-  private def readPart(node: JsonNode, fields: Fields): IndexPart =
-    IndexPart(fields.fileName(node, "file"), fields.text(node, "commit_id"))
+  private def part(node: JsonNode): IndexPart = {
+    val file = text(node, "file")
+    if (!FileNames.isPlain(file)) fault(s"the file `$file` is not a file name in its directory")
+    IndexPart(file, text(node, "commit_id"))
+  }
 
-  private def readColumn(node: JsonNode, fields: Fields): ColumnRecord = ColumnRecord(
-    fields.text(node, "name"),
+  private def column(node: JsonNode): ColumnRecord = ColumnRecord(
+    text(node, "name"),
     Option(node.get("dtype")).filter(_.isTextual).map(_.asText),
     Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector)
   )
 
-  /** Fields that must be there. */
-  private final class Fields(path: Path) {
-    private def fault(detail: String) = throw new InvalidManifestException(path, detail)
+  private def text(parent: JsonNode, name: String): String = node(parent, name).asText
 
-    def node(parent: JsonNode, name: String): JsonNode = {
-      val node = parent.get(name)
-      if (node == null || node.isNull) fault(s"it has no `$name`")
-      node
-    }
+  private def node(parent: JsonNode, name: String): JsonNode =
+    Option(parent.get(name)).filterNot(_.isNull).getOrElse(absent(name))
 
-    def text(parent: JsonNode, name: String): String = node(parent, name).asText
+  private def absent(name: String): Nothing = fault(s"it has no `$name`")
 
-    def version(parent: JsonNode, name: String): FormatVersion = {
-      val found = text(parent, name)
-      FormatVersion.parse(found).getOrElse(fault(s"its format version is `$found`, expected MAJOR.MINOR"))
-    }
+  private def fault(detail: String): Nothing = throw new InvalidManifestException(path, detail)
 
-    def count(parent: JsonNode, name: String): Long = {
-      val number = node(parent, name)
-      if (!number.canConvertToLong || number.asLong < 0) fault(s"`$name` is `$number`, expected a count")
-      number.asLong
-    }
+  private def Version = "format_version"
+}
 
-    def checksum(parent: JsonNode, name: String): Int = {
-      val hex = text(parent, name)
-      if (!hex.matches("[0-9a-f]{8}")) fault(s"`$name` is `$hex`, expected 8 hex digits")
-      Integer.parseUnsignedInt(hex, 16)
-    }
-
-    /** A name in this directory: a manifest must not lead a reader elsewhere. */
-    def fileName(parent: JsonNode, name: String): String = {
-      val file = text(parent, name)
-      if (!FileNames.isPlain(file))
-        fault(s"the file `$file` is not a file name in its directory")
-      file
-    }
-  }
+private object ManifestReader {
+  private val mapper = new ObjectMapper
 }

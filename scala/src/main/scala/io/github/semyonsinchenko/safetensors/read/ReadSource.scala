@@ -40,6 +40,9 @@ private[safetensors] final case class ReadSource(
       }
     }
 
+  private def isKnown(field: FileField.Known): Boolean =
+    field != FileField.FileModificationTime || snapshot.files.forall(_.isListed)
+
   /** @throws InvalidRequestException for a schema that the layout cannot give */
   private[read] def check(): Unit = ownColumns.foreach(layout.check)
 
@@ -52,7 +55,7 @@ private[safetensors] final case class ReadSource(
       layout.operand(schema(column), Some(field))
     case Seq(MetadataColumn.Name, field) =>
       FileField.all.collectFirst {
-        case known: FileField.Known if known.name == field => Operand.Metadata(known)
+        case known: FileField.Known if known.name == field && isKnown(known) => Operand.Metadata(known)
       }
     case _ => None
   }

@@ -81,17 +81,20 @@ private[read] final case class ScanPlan(
 
   private def limited(files: Vector[DataFile]): Vector[DataFile] = limit match {
     case Some(rows) if ofTensors.isEmpty =>
-      val before = files.scanLeft(0L)((sum, file) => sum + source.layout.count(file).getOrElse(0L))
-      files.zip(before).takeWhile(_._2 < rows).map(_._1)
+      var before = 0L
+      files.takeWhile { file =>
+        val isOfUse = before < rows
+        before += source.layout.count(file).getOrElse(0L)
+        isOfUse
+      }
     case _ => files
   }
 
   /** How many rows the parts have; none where a file must be opened to tell. */
-  def rowCount: Option[Long] = if (!ofTensors.isEmpty) None
-  else {
-    val counts = parts.map(part => source.layout.count(part.file))
-    Option.when(counts.forall(_.isDefined))(counts.flatten.sum)
-  }
+  lazy val rowCount: Option[Long] =
+    if (!ofTensors.isEmpty) None
+    else parts.iterator.map(part => source.layout.count(part.file)).foldLeft(Option(0L))((sum, count) =>
+      for (all <- sum; one <- count) yield all + one)
 
   /** How many bytes it reads, at most. */
   def bytes: Long = parts.iterator.map {

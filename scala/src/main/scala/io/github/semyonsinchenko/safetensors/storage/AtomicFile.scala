@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.storage
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.{FileNotFoundException, InputStream, IOException, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file
 import java.nio.file.{Files, StandardCopyOption}
@@ -18,17 +18,24 @@ import org.apache.hadoop.fs._
 object AtomicFile {
 
   /** The whole file; none where there is none. */
-  def read(path: Path, fs: FileSystem): Option[Array[Byte]] =
-    try Some(Using.resource(fs.open(path))(_.readAllBytes()))
+  def read(path: Path, fs: FileSystem): Option[Array[Byte]] = use(path, fs)(_.readAllBytes())
+
+  /** What `body` makes of the file; none where there is none. */
+  def use[A](path: Path, fs: FileSystem)(body: InputStream => A): Option[A] =
+    try Some(Using.resource(fs.open(path))(body))
     catch { case _: FileNotFoundException => None }
 
-  def write(path: Path, text: String, conf: Configuration): Unit = {
+  def write(path: Path, text: String, conf: Configuration): Unit =
+    write(path, conf)(_.write(text.getBytes(UTF_8)))
+
+  /** @param content writes the file, and may close the stream */
+  def write(path: Path, conf: Configuration)(content: OutputStream => Unit): Unit = {
     val fs = path.getFileSystem(conf)
-    if (showsWhenClosed(path, fs)) writeTo(path, text, fs)
+    if (showsWhenClosed(path, fs)) writeTo(path, content, fs)
     else {
       val fresh = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}.tmp")
       try {
-        writeTo(fresh, text, fs)
+        writeTo(fresh, content, fs)
         replace(fresh, path, conf)
       } finally { fs.delete(fresh, false); () }
     }
@@ -63,9 +70,9 @@ object AtomicFile {
       Files.deleteIfExists(moved.resolveSibling(s".${moved.getFileName}.crc")))
   }
 
-  private def writeTo(path: Path, text: String, fs: FileSystem): Unit = {
+  private def writeTo(path: Path, content: OutputStream => Unit, fs: FileSystem): Unit = {
     val out = fs.create(path, true)
-    try out.write(text.getBytes(UTF_8))
+    try content(out)
     catch {
       // Closed, it would put what there is of the text in the place of the old one.
       case e: IOException =>

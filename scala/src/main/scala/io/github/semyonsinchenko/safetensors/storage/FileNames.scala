@@ -7,7 +7,7 @@ object FileNames {
 
   /** Whether a name is a plain file name: a manifest or an index must not point outside its directory. */
   def isPlain(name: String): Boolean =
-    name.nonEmpty && name != "." && name != ".." && !name.exists(c => c == '/' || c == '\\')
+    name.nonEmpty && name != "." && name != ".." && name.indexOf('/') < 0 && name.indexOf('\\') < 0
 
   def isHidden(path: Path): Boolean = path.getName.startsWith("_") || path.getName.startsWith(".")
 

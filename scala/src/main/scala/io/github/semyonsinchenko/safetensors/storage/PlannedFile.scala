@@ -16,6 +16,9 @@ trait StoredFile {
   /** In bytes. */
   def length: Long
 
+  /** Whether the file system was asked about it. If not, a manifest says that it is there, and how long it is. */
+  def isListed: Boolean
+
   /** What an object store said of it, by which the store recognizes it; none on other file systems. */
   def status: Option[FileStatus]
 }
@@ -44,11 +47,14 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
     case _                                                          => None
   }
 
-  def gone: UnreadableFileException =
-    new UnreadableFileException(s"$name is gone: it was there when the table was loaded. $Again")
+  def gone: UnreadableFileException = new UnreadableFileException(
+    if (file.isListed) s"$name is gone: it was there when the table was loaded. $Again"
+    else s"$name is gone, though the manifest of its dataset names it. $Restore")
 
   def changed(now: Long): UnreadableFileException = new UnreadableFileException(
-    s"$name has changed since the table was loaded: it had $length bytes then, and has $now now. $Again")
+    if (file.isListed)
+      s"$name has changed since the table was loaded: it had $length bytes then, and has $now now. $Again"
+    else s"$name has $now bytes, but the manifest of its dataset says $length. $Restore")
 
   private def replaced: UnreadableFileException = new UnreadableFileException(
     s"$name has changed since the table was loaded: it has other bytes now, and as many. $Again")
@@ -63,6 +69,9 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   }
 
   private def Again = "Load the table again."
+
+  private def Restore =
+    "If the dataset was overwritten, load the table again. If not, restore the file, or write the dataset again."
 }
 
 /** An open file of a query. */

@@ -1,7 +1,7 @@
 package io.github.semyonsinchenko.safetensors.storage
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path}
 import org.apache.hadoop.fs.Options.OpenFileOptions
 import org.apache.hadoop.util.functional.FutureIO
 
@@ -17,8 +17,17 @@ private[safetensors] object Sources {
     val planned = new PlannedFile(file, fs)
     planned.reading(LocalFile.of(path, fs) match {
       case Some(local) => new MappedSource(local.toFile, planned)
-      case None        => new StreamSource(stream(path, file, fs), planned)
+      case None =>
+        if (!file.isListed) planned.change.foreach(throw _)
+        new StreamSource(stream(path, file, fs), planned)
     })
+  }
+
+  /** What the file system says of the file. */
+  def status(file: StoredFile, conf: Configuration): FileStatus = {
+    val path = new Path(file.path)
+    val fs   = path.getFileSystem(conf)
+    new PlannedFile(file, fs).reading(fs.getFileStatus(path))
   }
 
   // With the length an object store saves a request. With the ETag it detects a replaced file.

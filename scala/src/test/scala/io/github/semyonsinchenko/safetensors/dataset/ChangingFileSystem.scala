@@ -8,22 +8,22 @@ import org.apache.hadoop.fs._
 object Changes {
   private var change: Path => Unit = _ => ()
 
-  /** Lets `change` happen before each file is opened while `body` runs. */
-  def beforeOpening[A](change: Path => Unit)(body: => A): A = {
+  /** Lets `change` happen before each directory is listed while `body` runs. */
+  def beforeListing[A](change: Path => Unit)(body: => A): A = {
     synchronized { this.change = change }
     try body
     finally synchronized { this.change = _ => () }
   }
 
-  private[dataset] def opening(path: Path): Unit = synchronized(change(path))
+  private[dataset] def listing(path: Path): Unit = synchronized(change(path))
 }
 
 /** The local file system under the scheme `changing`, but for [[Changes]]. */
 final class ChangingFileSystem extends FilterFileSystem(new ChangingFileSystem.Local) {
 
-  override def open(path: Path, bufferSize: Int): FSDataInputStream = {
-    Changes.opening(path)
-    super.open(path, bufferSize)
+  override def listStatus(path: Path): Array[FileStatus] = {
+    Changes.listing(path)
+    super.listStatus(path)
   }
 }
 

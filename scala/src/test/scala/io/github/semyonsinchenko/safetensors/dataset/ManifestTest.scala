@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.io.ByteArrayOutputStream
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path => LocalPath}
 
 import org.apache.hadoop.conf.Configuration
@@ -22,6 +24,12 @@ class ManifestTest extends AnyFunSuite {
       ShardRecord("part-1.safetensors", 1, 90, 80, 1))
   )
 
+  private def toJson: String = {
+    val out = new ByteArrayOutputStream
+    ManifestWriter.write(manifest, out)
+    out.toString(UTF_8)
+  }
+
   private def read(directory: LocalPath) = Manifest.read(new Path(directory.toUri), conf)
 
   test("what is written is read again, with the sums") {
@@ -39,7 +47,7 @@ class ManifestTest extends AnyFunSuite {
       val parts = Seq(IndexPart.only("6e3"), IndexPart("_tensor_index-7f4.parquet", "7f4"))
       manifest.copy(parts = Some(parts)).write(new Path(directory.toUri), conf)
       assert(read(directory).map(_.indexParts).contains(parts))
-      val old = manifest.toJson.replaceAll(",\\s*\"index_parts\" : \\[[^]]*\\]", "")
+      val old = toJson.replaceAll(",\\s*\"index_parts\" : \\[[^]]*\\]", "")
       Files.writeString(directory.resolve("dataset_manifest.json"), old)
       assert(read(directory).map(_.indexParts).contains(Seq(IndexPart.only("7f4"))))
     }
@@ -71,7 +79,7 @@ class ManifestTest extends AnyFunSuite {
   }
 
   private def withVersion(version: String, directory: LocalPath): Option[Manifest] = {
-    val json = manifest.toJson.replace(s"\"format_version\" : \"${FormatVersion.Current}\"",
+    val json = toJson.replace(s"\"format_version\" : \"${FormatVersion.Current}\"",
       s"\"format_version\" : \"$version\"")
     Files.writeString(directory.resolve("dataset_manifest.json"), json)
     read(directory)
@@ -97,7 +105,7 @@ class ManifestTest extends AnyFunSuite {
     test(s"refused: $what") {
       TempDir { directory =>
         val file = directory.resolve("dataset_manifest.json")
-        Files.writeString(file, manifest.toJson.replace(from, to))
+        Files.writeString(file, toJson.replace(from, to))
         val error = intercept[InvalidManifestException](read(directory))
         assert(error.getMessage.contains(s"$file is not a valid dataset manifest: $detail"))
       }
@@ -106,6 +114,10 @@ class ManifestTest extends AnyFunSuite {
   refused("a shard in another directory")("part-0.", "../part-0.",
     "the file `../part-0.safetensors` is not a file name in its directory")
   refused("an absolute shard")("part-0.", "/part-0.", "the file `/part-0.safetensors` is not a file name")
+  refused("a shard that is named twice")("part-1.", "part-0.",
+    "it names the shard `part-0.safetensors` twice")
+  refused("a shard that is no object")("{ \"file\"", "7, { \"file\"", "a shard is `7`, expected an object")
+  refused("a missing field of a shard")("header_bytes", "head", "it has no `header_bytes`")
   refused("a missing field")("\"commit_id\"", "\"id\"", "it has no `commit_id`")
   refused("a negative count")("\"bytes\" : 100", "\"bytes\" : -1", "`bytes` is `-1`, expected a count")
   refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")

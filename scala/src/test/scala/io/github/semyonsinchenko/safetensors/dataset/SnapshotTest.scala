@@ -47,15 +47,13 @@ class SnapshotTest extends AnyFunSuite {
     Manifest(id, "key_value", Map.empty, Nil, shards.map(ShardRecord(_, 1, 10, 8, 0)))
       .write(new Path(directory.toUri), conf)
 
-  /** What is listed when something happens between listing the directory and reading its manifest, `times` over. */
+  /** What is listed when something happens between reading the manifest and listing the directory, `times` over. */
   private def namesWhile(directory: LocalPath, times: Int)(happens: Int => Unit): Seq[String] = {
     var seen = 0
-    Changes.beforeOpening(path =>
-      if (path.getName == Manifest.FileName && seen < times) { seen += 1; happens(seen) })(names(
-        changing(directory)))
+    Changes.beforeListing(_ => if (seen < times) { seen += 1; happens(seen) })(names(changing(directory)))
   }
 
-  test("an overwrite between listing and manifest gives the new dataset") {
+  test("an overwrite between manifest and listing gives the new dataset") {
     TempDir { directory =>
       commit(directory, "0", "a.safetensors", "b.safetensors")
       val found = namesWhile(directory, 1)(_ => commit(directory, "1", "c.safetensors", "d.safetensors"))
@@ -63,11 +61,11 @@ class SnapshotTest extends AnyFunSuite {
     }
   }
 
-  test("an append between listing and manifest gives the dataset with what was appended") {
+  test("an append between manifest and listing gives the dataset before it") {
     TempDir { directory =>
       commit(directory, "0", "a.safetensors")
       val found = namesWhile(directory, 1)(_ => commit(directory, "1", "a.safetensors", "b.safetensors"))
-      assert(found == Seq("a.safetensors", "b.safetensors"))
+      assert(found == Seq("a.safetensors"))
     }
   }
 
@@ -83,7 +81,7 @@ class SnapshotTest extends AnyFunSuite {
     }
   }
 
-  test("a dataset that is deleted between listing and manifest is an error") {
+  test("a dataset that is deleted between manifest and listing is an error") {
     TempDir { directory =>
       val dataset = directory.resolve("dataset")
       create(dataset.resolve("a.safetensors"))
@@ -136,17 +134,31 @@ class SnapshotTest extends AnyFunSuite {
     said.toSeq
   }
 
-  /** How many files were opened, paths looked at and directories listed. */
+  /** How many files were opened, or were not there to be opened, paths looked at and directories listed. */
   private def counts(body: => Any): (Int, Int, Int) = {
     val requests = Requests.during(body)._2.values.toSeq
     (requests.map(_.opens).sum, requests.map(_.lookUps).sum, requests.map(_.listings).sum)
   }
 
-  test("thousands of files cost one listing, and are not opened") {
+  test("a dataset of many shards is known from its manifest, without a listing") {
+    TempDir { directory =>
+      val shards = (0 to DatasetFiles.MaxListed).map(i => s"$i.safetensors")
+      manifest(directory, "0", shards: _*)
+      assert(counts {
+        val found = listing(ListingRules(), counted(directory)).files
+        assert(found.map(_.name) == shards)
+        assert(found.last.path == counted(directory.resolve(shards.last)).toString && !found.last.isListed)
+      } == ((1, 2, 0)))
+      val picked = ListingRules(names = Some("77*"))
+      assert(listing(picked, counted(directory)).files.head.name == "77.safetensors")
+    }
+  }
+
+  test("thousands of files cost one listing and a look for a manifest, and are not opened") {
     TempDir { directory =>
       val shards = (0 until 3000).map(i => f"$i%04d.safetensors")
       shards.foreach(name => create(directory.resolve(name)))
-      assert(counts(assert(names(counted(directory)) == shards)) == ((0, 1, 1)))
+      assert(counts(assert(names(counted(directory)) == shards)) == ((1, 1, 1)))
       manifest(directory, "0", shards.reverse: _*)
       assert(counts(assert(names(counted(directory)) == shards.reverse)) == ((1, 1, 1)))
       val picked = ListingRules(names = Some("2*"))
@@ -154,11 +166,11 @@ class SnapshotTest extends AnyFunSuite {
     }
   }
 
-  test("a thousand directories cost a listing each") {
+  test("a thousand directories cost a listing and a look for a manifest each") {
     TempDir { directory =>
       for (day <- 0 until 50; hour <- 0 until 20)
         create(directory.resolve(s"day=$day/hour=$hour/a.safetensors"))
-      val once = (0, 1, 1 + 50 + 1000)
+      val once = (1 + 50 + 1000, 1, 1 + 50 + 1000)
       assert(counts {
         val found = listing(ListingRules(), counted(directory))
         assert(found.files.map(_.partition).toSet.size == 1000)

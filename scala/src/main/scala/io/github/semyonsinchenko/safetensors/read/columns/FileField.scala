@@ -33,7 +33,7 @@ private[read] object FileField {
 
   /** In microseconds, as Spark keeps times. */
   case object FileModificationTime extends Known("file_modification_time", TimestampType) {
-    override def of(file: DataFile): Any = file.modified * 1000
+    override def of(file: DataFile): Any = file.modified.get * 1000
   }
 
   case object HeaderMetadata

@@ -27,6 +27,11 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
 
   def file: DataFile = part.file
 
+  /** The same, with what only a file system knows. */
+  lazy val listed: DataFile =
+    if (file.isListed) file
+    else file.copy(modified = Some(Sources.status(file, task.conf).getModificationTime))
+
   def metrics: ReadCounters = task.metrics
 
   /** Where its rows are made. */

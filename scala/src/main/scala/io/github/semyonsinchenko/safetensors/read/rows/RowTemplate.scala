@@ -15,8 +15,9 @@ private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile
   }.toArray
 
   private def metadata(fields: Vector[FileField]): InternalRow = new GenericInternalRow(fields.map {
-    case known: FileField.Known   => known.of(file.file)
-    case FileField.HeaderMetadata => FileField.HeaderMetadata.of(file.header)
+    case FileField.FileModificationTime => FileField.FileModificationTime.of(file.listed)
+    case known: FileField.Known         => known.of(file.file)
+    case FileField.HeaderMetadata       => FileField.HeaderMetadata.of(file.header)
   }.toArray[Any])
 
   private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout]).toArray

@@ -1,0 +1,97 @@
+package io.github.semyonsinchenko.safetensors.dataset
+
+import java.util
+
+import com.fasterxml.jackson.core.{JsonGenerator, JsonParser, JsonToken}
+
+import io.github.semyonsinchenko.safetensors.storage.FileNames
+
+/**
+ * Reads a manifest's shards one by one: as a tree, millions of them would not fit the driver's memory.
+ *
+ * @param fault throws the error with this detail
+ */
+private final class ShardsReader(fault: String => Nothing) {
+
+  def read(json: JsonParser): Vector[ShardRecord] = {
+    if (json.currentToken != JsonToken.START_ARRAY) fault("`shards` is not a list")
+    val shards = Vector.newBuilder[ShardRecord]
+    val names  = new util.HashSet[String]
+    while (json.nextToken() == JsonToken.START_OBJECT) {
+      val shard = readShard(json)
+      if (!names.add(shard.file)) fault(s"it names the shard `${shard.file}` twice")
+      shards += shard
+    }
+    if (json.currentToken != JsonToken.END_ARRAY) fault(s"a shard is `${json.getText}`, expected an object")
+    shards.result()
+  }
+
+  private def readShard(json: JsonParser): ShardRecord = {
+    var file: String              = null
+    var samples, bytes, dataStart = -1L
+    var checksum                  = Option.empty[Int]
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      val name = json.getText
+      json.nextToken()
+      name match {
+        case "file"          => file = fileName(json)
+        case "samples_count" => samples = count(json, name)
+        case "bytes"         => bytes = count(json, name)
+        case "header_bytes"  => dataStart = count(json, name)
+        case "crc32c"        => checksum = Some(checksumOf(json.getText))
+        case _               => json.skipChildren()
+      }
+    }
+    if (file == null) absent("file")
+    if (samples < 0) absent("samples_count")
+    if (bytes < 0) absent("bytes")
+    if (dataStart < 0) absent("header_bytes")
+    ShardRecord(file, samples, bytes, dataStart, checksum.getOrElse(absent("crc32c")))
+  }
+
+  /** A name in this directory: a manifest must not lead a reader elsewhere. */
+  private def fileName(json: JsonParser): String = {
+    val file = json.getText
+    if (json.currentToken != JsonToken.VALUE_STRING || !FileNames.isPlain(file))
+      fault(s"the file `$file` is not a file name in its directory")
+    file
+  }
+
+  private def count(json: JsonParser, name: String): Long = {
+    val isLong = json.currentToken == JsonToken.VALUE_NUMBER_INT && json.getNumberType != JsonParser.NumberType.BIG_INTEGER
+    if (!isLong || json.getLongValue < 0) fault(s"`$name` is `${json.getText}`, expected a count")
+    json.getLongValue
+  }
+
+  private def checksumOf(hex: String): Int = {
+    if (hex.length != 8 || hex.exists(c => !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f')))
+      fault(s"`crc32c` is `$hex`, expected 8 hex digits")
+    Integer.parseUnsignedInt(hex, 16)
+  }
+
+  private def absent(name: String): Nothing = fault(s"it has no `$name`")
+}
+
+private object ShardsWriter {
+
+  def write(shards: Iterable[ShardRecord], json: JsonGenerator): Unit = {
+    json.writeStartArray()
+    shards.foreach(writeShard(_, json))
+    json.writeEndArray()
+  }
+
+  private def writeShard(shard: ShardRecord, json: JsonGenerator): Unit = {
+    json.writeStartObject()
+    json.writeStringField("file", shard.file)
+    json.writeNumberField("samples_count", shard.samples)
+    json.writeNumberField("bytes", shard.bytes)
+    json.writeNumberField("header_bytes", shard.headerBytes)
+    json.writeStringField("crc32c", hex(shard.crc32c))
+    json.writeEndObject()
+  }
+
+  private def hex(checksum: Int): String = {
+    val digits = Integer.toHexString(checksum)
+    "0" * (8 - digits.length) + digits
+  }
+}
