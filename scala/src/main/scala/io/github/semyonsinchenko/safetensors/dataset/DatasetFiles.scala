@@ -43,7 +43,7 @@ object DatasetFiles {
   private val Attempts = 5
 
   /** Datasets of more shards are not listed: a million files take minutes to list, and their manifest seconds to read. */
-  private[dataset] val MaxListed = 10000
+  private[safetensors] val MaxListed = 10000
 
   /** The shards of the dataset in a directory, or its safetensors files. */
   def of(directory: Path, conf: Configuration): Seq[DataFile] = read(directory, None, conf).files

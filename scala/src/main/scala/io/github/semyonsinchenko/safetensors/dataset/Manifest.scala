@@ -37,6 +37,9 @@ final case class Manifest(
   /** The files of the index. They may not be there: then there is no index. */
   def indexParts: Seq[IndexPart] = parts.getOrElse(Seq(IndexPart.only(commitId)))
 
+  /** The names of all its files. */
+  def files: Iterator[String] = shards.iterator.map(_.file) ++ indexParts.iterator.map(_.file)
+
   def samples: Long = shards.iterator.map(_.samples).sum
 
   def bytes: Long = shards.iterator.map(_.bytes).sum

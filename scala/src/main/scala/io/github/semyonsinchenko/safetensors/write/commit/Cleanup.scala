@@ -21,7 +21,8 @@ private[write] final class Cleanup(directory: Path, conf: Configuration) {
 
   /** Deletes those of the files that the manifest does not name. Returns whether they are gone. */
   def delete(files: Seq[String], manifest: Option[Manifest]): Boolean = {
-    val named = manifest.toSeq.flatMap(_.files).toSet
+    val candidates = files.toSet
+    val named      = manifest.iterator.flatMap(_.files).filter(candidates).toSet
     files.filterNot(named).map(file =>
       attempt(s"delete $file")(fs.delete(new Path(directory, file), false))).forall(identity)
   }

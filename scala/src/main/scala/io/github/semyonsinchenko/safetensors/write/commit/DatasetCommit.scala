@@ -1,15 +1,17 @@
 package io.github.semyonsinchenko.safetensors.write.commit
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 import java.util.UUID
 
 import scala.util.Using
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.common.Parallel
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetFiles, Manifest, ShardRecord}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 import io.github.semyonsinchenko.safetensors.write.shards.ColumnSummary
@@ -69,13 +71,21 @@ private[write] final class DatasetCommit(
 
   /** A path that is not the same place on every node passes all commits, and would leave a manifest of shards that are nowhere. */
   private def checkPresent(shards: Seq[ShardRecord]): Unit = {
-    val present = directory.getFileSystem(conf).listStatus(directory)
-      .iterator.map(status => status.getPath.getName -> status.getLen).toMap
+    val present = lookFor(shards).map(status => status.getPath.getName -> status.getLen).toMap
     shards.find(shard => !present.get(shard.file).contains(shard.bytes)).foreach { shard =>
       throw new IOException(
         s"Shard ${shard.file} was written, but is not in $directory as the driver sees it. Name a path that is the same " +
           "place on every node, such as HDFS, an object store or a shared mount.")
     }
+  }
+
+  // A listing finds a thousand shards by one request, but finds those of the whole dataset: there may be a million.
+  private def lookFor(shards: Seq[ShardRecord]): Seq[FileStatus] = {
+    val fs = directory.getFileSystem(conf)
+    def look(shard: ShardRecord) =
+      try Some(fs.getFileStatus(new Path(directory, shard.file)))
+      catch { case _: FileNotFoundException => None }
+    if (shards.size <= 1000) Parallel.map(shards)(look).flatten else fs.listStatus(directory).toSeq
   }
 
   /** The files of the index, and an index that no manifest names. */
@@ -87,7 +97,7 @@ private[write] final class DatasetCommit(
     plan.mode.name,
     plan.options,
     schemaOf(kept, written),
-    kept.toSeq.flatMap(_.shards) ++ written.flatMap(_.shards)
+    kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards)
   )
 
   /** Parts without rows know no samples, and do not count where others do. */
@@ -138,7 +148,9 @@ private[write] final class DatasetCommit(
     cleanup.attempt("clean up")(index.cleanUp())
     if (cleanup.delete(obsolete, Some(manifest)))
       cleanup.attempt("clean up")(pending.end())
-    cleanup.attempt("delete leftovers")(Leftovers.delete(directory, conf))
+    // A listing of a million files would take longer than the write.
+    if (manifest.shards.size <= DatasetFiles.MaxListed)
+      cleanup.attempt("delete leftovers")(Leftovers.delete(directory, conf))
     ()
   }
 }
