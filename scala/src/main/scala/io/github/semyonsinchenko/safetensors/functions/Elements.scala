@@ -1,5 +1,8 @@
 package io.github.semyonsinchenko.safetensors.functions
 
+import java.nio.ByteBuffer
+import java.util
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.Platform
@@ -15,15 +18,20 @@ sealed abstract class Elements(val function: String, number: NumberType)
   def dataType: DataType = number.sparkType
 
   /** The array of the elements that the bytes are, by the decoder of their dtype. */
-  final def array(dtype: Dtype, decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData =
-    if (dtype == number.dtype && NumberType.IsLittleEndian) copy(bytes) else decode(decoder, bytes)
+  final def array(dtype: Dtype, decoder: Decoder, bytes: ByteBuffer): UnsafeArrayData =
+    if (dtype == number.dtype && NumberType.IsLittleEndian) copy(bytes) else decode(decoder, arrayOf(bytes))
 
   protected def decode(decoder: Decoder, bytes: Array[Byte]): UnsafeArrayData
 
-  private def copy(bytes: Array[Byte]): UnsafeArrayData = {
-    val size = dataType.defaultSize
-    UnsafeArrayData.fromPrimitiveArray(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length / size, size)
+  private def copy(bytes: ByteBuffer): UnsafeArrayData = {
+    val size  = dataType.defaultSize
+    val start = Platform.BYTE_ARRAY_OFFSET + bytes.arrayOffset + bytes.position()
+    UnsafeArrayData.fromPrimitiveArray(bytes.array, start, bytes.remaining / size, size)
   }
+
+  private def arrayOf(bytes: ByteBuffer): Array[Byte] =
+    if (bytes.remaining == bytes.array.length) bytes.array
+    else util.Arrays.copyOfRange(bytes.array, bytes.position(), bytes.limit())
 }
 
 object Elements {

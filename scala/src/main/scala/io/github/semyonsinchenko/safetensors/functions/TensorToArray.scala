@@ -8,7 +8,13 @@ import io.github.semyonsinchenko.safetensors.codec.{Decoders, UnencodableValueEx
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** What `st_to_array` and its kin do with a row, interpreted and generated alike. */
+/**
+ * What `st_to_array` and its variants do with a row, both interpreted and in generated code.
+ *
+ * An F32 vector of a file is copied three times on its way to `array<float>`: from the map to the row, as Spark takes rows from
+ * memory that it can keep; here to an array, as its elements follow a count and bits for nulls that a tensor does not have; and by Spark,
+ * which writes the results of all expressions to a row of its own.
+ */
 final class TensorToArray(elements: Elements) extends Serializable {
 
   /** The elements of a Tensor Struct, which is not null. */
@@ -18,8 +24,8 @@ final class TensorToArray(elements: Elements) extends Serializable {
     val dtype = knownDtype(tensor.getUTF8String(TensorStruct.Dtype).toString)
     val decoder = Decoders.of(dtype).getOrElse(throw error(
         s"$dtype elements cannot be given as ${elements.dataType.sql}. Take the tensor's `data`, and decode it in Python."))
-    val bytes = tensor.getBinary(TensorStruct.Data)
-    checkLength(bytes.length, dtype, tensor.getArray(TensorStruct.Shape))
+    val bytes = TensorStruct.data(tensor)
+    checkLength(bytes.remaining, dtype, tensor.getArray(TensorStruct.Shape))
     try elements.array(dtype, decoder, bytes)
     catch { case e: UnencodableValueException => throw error(s"${e.getMessage}.") }
   }

@@ -1,6 +1,11 @@
 package io.github.semyonsinchenko.safetensors.types
 
+import java.nio.ByteBuffer
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
 
 /** The Spark type of a tensor, for reads, writes and functions. */
 object TensorStruct {
@@ -29,6 +34,15 @@ object TensorStruct {
         shape.name == "shape" && isIntArray(shape.dataType) &&
         dtype.name == "dtype" && dtype.dataType.isInstanceOf[StringType]
     case _ => false
+  }
+
+  /** The bytes of a struct's `data`. If they are in the memory of a row, they are not copied. */
+  def data(struct: InternalRow): ByteBuffer = struct match {
+    case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
+      val offsetAndSize = row.getLong(Data)
+      val offset        = row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + (offsetAndSize >>> 32)
+      ByteBuffer.wrap(row.getBaseObject.asInstanceOf[Array[Byte]], offset.toInt, offsetAndSize.toInt)
+    case _ => ByteBuffer.wrap(struct.getBinary(Data))
   }
 
   private def isIntArray(other: DataType): Boolean = other match {

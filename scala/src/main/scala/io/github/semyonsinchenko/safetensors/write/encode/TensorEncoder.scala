@@ -1,10 +1,6 @@
 package io.github.semyonsinchenko.safetensors.write.encode
 
-import java.nio.ByteBuffer
-
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
@@ -30,20 +26,11 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
     val dims = struct.getArray(TensorStruct.Shape).toIntArray()
     val name = struct.getUTF8String(TensorStruct.Dtype)
     if (name != lastDtype || !java.util.Arrays.equals(dims, lastShape)) change(name, dims)
-    val bytes = data(struct)
+    val bytes = TensorStruct.data(struct)
     if (bytes.remaining != lastSize) throw new InvalidCellException(
       s"${bytes.remaining} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
     payloadOf(last.dtype).append(bytes)
     last
-  }
-
-  /** The bytes in the memory of the row. `getBinary` would copy them. */
-  private def data(struct: InternalRow): ByteBuffer = struct match {
-    case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
-      val offsetAndSize = row.getLong(TensorStruct.Data)
-      val offset        = row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + (offsetAndSize >>> 32)
-      ByteBuffer.wrap(row.getBaseObject.asInstanceOf[Array[Byte]], offset.toInt, offsetAndSize.toInt)
-    case _ => ByteBuffer.wrap(struct.getBinary(TensorStruct.Data))
   }
 
   private def checkNulls(struct: InternalRow): Unit = {
