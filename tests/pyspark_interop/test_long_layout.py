@@ -97,13 +97,17 @@ def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSessi
     assert_says(error_of(lambda: df.select("tensor.data").collect()), "`large`", f"{size} bytes", "shape")
 
 
-def test_small_files_share_a_partition_and_large_ones_do_not(spark: SparkSession, path: Path) -> None:
-    keyed(spark, path, 64, partitions=16)
+def test_small_files_share_a_partition_and_large_ones_are_split(spark: SparkSession, path: Path) -> None:
+    dataset = keyed(spark, path, 64, partitions=16)
     assert long(spark, path).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
+    size = max(shard.stat().st_size for shard in dataset.shards)
     spark.conf.set("spark.sql.files.openCostInBytes", "1")
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "1")
     try:
-        assert long(spark, path).rdd.getNumPartitions() == 16
+        for most, partitions in (size, 16), (size // 2 + 1, 32):
+            spark.conf.set("spark.sql.files.maxPartitionBytes", str(most))
+            df = long(spark, path)
+            assert df.rdd.getNumPartitions() == partitions
+            assert len({row["tensor_key"] for row in df.collect()}) == 128 == df.count()
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
         spark.conf.unset("spark.sql.files.maxPartitionBytes")

@@ -39,6 +39,9 @@ object Requests {
     (result, synchronized(seen.toMap))
   }
 
+  /** What was asked of a path so far. */
+  def so(name: String): Requests = synchronized(seen.getOrElse(name, Requests()))
+
   private[safetensors] def add(path: Path)(change: Requests => Requests): Unit = synchronized {
     seen(path.getName) = change(seen.getOrElse(path.getName, Requests()))
   }

@@ -5,44 +5,38 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.read.PartitionReader
 
-import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, OpenFile, RowBatches, TaskState}
+import io.github.semyonsinchenko.safetensors.read.rows._
 
-/** The rows of a partition's files, one file open at a time. */
+/**
+ * The rows of a partition's files.
+ *
+ * @param isRemote whether reads wait for a network, so that it pays to read ahead
+ */
 private[read] final class FilesReader(
     parts: Seq[FilePart],
     task: TaskPlan,
-    conf: Configuration)
+    conf: Configuration,
+    isRemote: Boolean)
     extends PartitionReader[InternalRow] {
 
-  private val state                = new TaskState(task.names, conf)
-  private val remaining            = parts.iterator
-  private var file: OpenFile       = _
-  private var rows                 = Iterator.empty[InternalRow]
-  private var current: InternalRow = _
-  private var left                 = task.limit.fold(Long.MaxValue)(_.toLong)
+  private val state            = new TaskState(task.names, conf)
+  private val made             = new RowBatches(parts, task.rows, task.limit, state)
+  private val batches: Batches = if (isRemote) new BatchesAhead(made) else new BatchesInTurn(made)
+  private var rows             = collection.IndexedSeq.empty[InternalRow]
+  private var place            = 0
 
   override def next(): Boolean = {
-    while (left > 0 && !rows.hasNext && remaining.hasNext) open(remaining.next())
-    val found = left > 0 && rows.hasNext
-    if (found) {
-      current = rows.next()
-      left -= 1
+    place += 1
+    if (place >= rows.length) {
+      rows = batches.next().rows
+      place = 0
     }
-    found
+    rows.nonEmpty
   }
 
-  private def open(part: FilePart): Unit = {
-    close()
-    file = new OpenFile(part, state)
-    rows = new RowBatches(file, task.rows.of(file))
-  }
-
-  override def get(): InternalRow = current
+  override def get(): InternalRow = rows(place)
 
   override def currentMetricsValues(): Array[CustomTaskMetric] = state.metrics.values
 
-  override def close(): Unit = if (file != null) {
-    file.close()
-    file = null
-  }
+  override def close(): Unit = batches.close()
 }

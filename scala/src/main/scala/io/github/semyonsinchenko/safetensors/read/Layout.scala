@@ -15,7 +15,7 @@ private[safetensors] sealed abstract class Layout(val name: String) extends Prod
   /** The columns of every read; none where they are the names of tensors. */
   def schema: Option[StructType]
 
-  /** Whether small files that follow each other may share a partition. */
+  /** Whether consecutive small files may share a partition, and a large file be split. */
   private[read] def packsFiles: Boolean
 
   /** How many rows a file has, as far as is known before it is opened. */

@@ -3,32 +3,50 @@ package io.github.semyonsinchenko.safetensors.read
 import scala.collection.mutable
 
 import io.github.semyonsinchenko.safetensors.dataset.Located
-import io.github.semyonsinchenko.safetensors.read.rows.FilePart
+import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, Span}
 
-/** Shares files out to partitions, as Spark's own sources do. */
-private[read] object Packing {
+/**
+ * Shares files out to partitions, as Spark's own sources do.
+ *
+ * @param maxBytes  of a partition
+ * @param openBytes how many bytes could be read while a file is opened
+ * @param cores     for which there should be work
+ */
+private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: Int) {
 
-  /**
-   * Files that follow each other, together as long as they have no more than `maxBytes`, or than makes a partition for each
-   * core. To open a file counts as much as to read `openBytes`.
-   */
-  def of(parts: Seq[FilePart], maxBytes: Long, openBytes: Long, cores: Int): Seq[Seq[FilePart]] = {
-    val limit      = math.min(maxBytes, math.max(openBytes, parts.map(size(_) + openBytes).sum / cores))
-    val partitions = mutable.ArrayBuffer.empty[mutable.ArrayBuffer[FilePart]]
-    var bytes      = 0L
-    parts.foreach { part =>
-      if (partitions.isEmpty || bytes + size(part) > limit) {
-        partitions += mutable.ArrayBuffer.empty
-        bytes = 0
-      }
-      partitions.last += part
-      bytes += size(part) + openBytes
-    }
-    partitions.map(_.toSeq).toSeq
+  /** Packs consecutive files together. A larger file has a partition of its own. */
+  def whole(parts: Seq[FilePart]): Seq[Seq[FilePart]] = packed(parts, limit(parts))
+
+  /** Splits large files first, so that the rows of a partition may be a part of a file's. */
+  def split(parts: Seq[FilePart]): Seq[Seq[FilePart]] = {
+    val most = limit(parts)
+    packed(parts.flatMap(pieces(_, most)), most)
   }
 
-  private def size(part: FilePart): Long = part.located match {
-    case Located.At(tensors) => tensors.iterator.map(_.size).sum
-    case Located.Somewhere   => part.file.length
+  private def limit(parts: Seq[FilePart]): Long =
+    Seq(1L, math.min(maxBytes, math.max(openBytes, parts.map(_.size + openBytes).sum / cores))).max
+
+  private def packed(parts: Seq[FilePart], most: Long): Seq[Seq[FilePart]] =
+    grouped(parts, most, openBytes)(_.size)
+
+  private def pieces(part: FilePart, most: Long): Seq[FilePart] = part.located match {
+    case Located.At(tensors) =>
+      grouped(tensors, most, 0)(_.size).map(some => part.copy(located = Located.At(some)))
+    case Located.Somewhere => Span.split(part.file.length, most).map(span => part.copy(span = span))
+  }
+
+  /** Consecutive items, together while they have at most `most` bytes. Each item counts as `extra` bytes more. */
+  private def grouped[A](items: Seq[A], most: Long, extra: Long)(size: A => Long): Seq[Vector[A]] = {
+    val groups = mutable.ArrayBuffer.empty[Vector[A]]
+    var bytes  = 0L
+    items.foreach { item =>
+      if (groups.isEmpty || bytes + size(item) > most) {
+        groups += Vector.empty
+        bytes = 0
+      }
+      groups(groups.length - 1) :+= item
+      bytes += size(item) + extra
+    }
+    groups.toSeq
   }
 }

@@ -70,8 +70,11 @@ private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) 
   private lazy val partitions: Vector[FilesPartition] =
     if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
-      Packing.of(plan.parts, settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
-        SparkSession.active.sparkContext.defaultParallelism).map(FilesPartition(_)).toVector
+      val packing = Packing(settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
+        SparkSession.active.sparkContext.defaultParallelism)
+      // Each split reads the header. A query that needs only headers gains nothing by splits.
+      val packed = if (plan.readsData) packing.split(plan.parts) else packing.whole(plan.parts)
+      packed.map(FilesPartition(_)).toVector
     } else plan.parts.map(part => FilesPartition(Seq(part)))
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
@@ -101,6 +104,9 @@ private final class FilesReaderFactory(
     extends PartitionReaderFactory {
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
-    new FilesReader(partition.asInstanceOf[FilesPartition].parts, task,
-      conf.fold(LocalFile.conf)(_.value.value))
+    new FilesReader(
+      partition.asInstanceOf[FilesPartition].parts,
+      task,
+      conf.fold(LocalFile.conf)(_.value.value),
+      isRemote = conf.isDefined)
 }

@@ -98,13 +98,13 @@ private[read] final case class ScanPlan(
 
   /** How many bytes it reads, at most. */
   def bytes: Long = parts.iterator.map {
-    case FilePart(_, Located.At(tensors)) if needs(TensorField.Data) => tensors.iterator.map(_.size).sum
-    case FilePart(file, _) if needs(TensorField.Data)                => file.length
-    case FilePart(file, _) => file.shard.fold(file.length)(_.headerBytes)
+    case part if readsData => part.size
+    case part              => part.file.shard.fold(part.file.length)(_.headerBytes)
   }.sum
 
-  private def needs(field: TensorField) = columns.exists {
-    case tensor: RowColumn.Tensor => tensor.fields.contains(field)
+  /** Whether it reads bytes of tensors. */
+  def readsData: Boolean = columns.exists {
+    case tensor: RowColumn.Tensor => tensor.fields.contains(TensorField.Data)
     case _                        => false
   }
 }

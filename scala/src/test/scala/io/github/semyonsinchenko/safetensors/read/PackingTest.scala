@@ -4,16 +4,23 @@ import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import io.github.semyonsinchenko.safetensors.dataset.DataFile
-import io.github.semyonsinchenko.safetensors.read.rows.FilePart
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
+import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
+import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, Span}
 
 class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def packed(maxBytes: Long, openBytes: Long, cores: Int)(lengths: Long*): Seq[Seq[Long]] =
-    Packing.of(lengths.zipWithIndex.map { case (length, i) => FilePart(DataFile(s"f$i", length)) }, maxBytes,
-      openBytes,
-      cores)
-      .map(_.map(_.file.length))
+    Packing(maxBytes, openBytes, cores).whole(files(lengths)).map(_.map(_.file.length))
+
+  private def files(lengths: Seq[Long]): Seq[FilePart] =
+    lengths.zipWithIndex.map { case (length, i) => FilePart(DataFile(s"f$i", length)) }
+
+  private def split(maxBytes: Long)(lengths: Long*): Seq[Seq[(String, Span)]] =
+    Packing(maxBytes, openBytes = 0, cores = 1).split(files(lengths)).map(
+      _.map(part => part.file.path -> part.span))
+
+  private val end = Long.MaxValue
 
   test("small files that follow each other share a partition") {
     assert(packed(maxBytes = 100, openBytes = 1, cores = 1)(30, 30, 30, 30, 5) == Seq(Seq(30, 30, 30),
@@ -32,6 +39,38 @@ class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("to open a file counts as bytes") {
     assert(packed(maxBytes = 100, openBytes = 50, cores = 1)(0, 0, 0) == Seq(Seq(0, 0, 0)))
     assert(packed(maxBytes = 100, openBytes = 60, cores = 1)(1, 1, 1) == Seq(Seq(1, 1), Seq(1)))
+  }
+
+  test("a file larger than a partition is split evenly") {
+    assert(split(maxBytes = 100)(250) ==
+      Seq(Seq("f0" -> Span(0, 83)), Seq("f0" -> Span(83, 166)), Seq("f0" -> Span(166, end))))
+    assert(split(maxBytes = 100)(100) == Seq(Seq("f0" -> Span.All)))
+  }
+
+  test("the last split of a file may share a partition with the next file") {
+    assert(split(maxBytes = 100)(120, 40) ==
+      Seq(Seq("f0" -> Span(0, 60)), Seq("f0" -> Span(60, end), "f1" -> Span.All)))
+  }
+
+  test("tensors that an index names are shared out by their own sizes") {
+    val tensors = Vector(60L, 60L, 500L, 0L, 10L).zipWithIndex.map { case (size, i) =>
+      TensorInfo(s"t$i", Dtype.U8, Vector(size), i * 1000L, i * 1000L + size)
+    }
+    val part = FilePart(DataFile("f", 1 << 20), Located.At(tensors))
+    assert(Packing(100, 0, 1).split(Seq(part)).map(_.map(_.located)) ==
+      Seq(Vector(tensors(0)), Vector(tensors(1)), Vector(tensors(2)), tensors.drop(3)).map(some =>
+        Seq(Located.At(some))))
+  }
+
+  test("each row of a split file is in one of its spans, in order") {
+    forAll(Gen.choose(1L, 1L << 40), Gen.choose(1, 50), Gen.choose(0L, 1L << 35)) { (length, pieces, count) =>
+      val spans = Span.split(length, (length - 1) / pieces + 1)
+      assert(spans.head.begin == 0 && spans.last.end == end)
+      assert(spans.zip(spans.tail).forall { case (one, next) => one.end == next.begin })
+      val rows = spans.map(_.rows(count, length))
+      assert(rows.head._1 == 0 && rows.last._2 == count)
+      assert(rows.zip(rows.tail).forall { case (one, next) => one._2 == next._1 && one._1 <= one._2 })
+    }
   }
 
   test("no files are no partitions") {

@@ -16,19 +16,17 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
 
   override def of(file: OpenFile): Iterator[InternalRow] = {
     val template = new RowTemplate(columns, file)
+    val cells    = columns.map(cell(file, _))
     file.tensors.iterator
       .filter(tensor => conditions.hold(file.file, tensor))
-      .map(tensor => template.row(i => cell(file, tensor, columns(i))))
+      .map(tensor => template.row(i => cells(i)(tensor)))
   }
 
-  private def cell(
-      file: OpenFile,
-      tensor: TensorInfo,
-      column: RowColumn): Any =
-    column match {
-      case RowColumn.Key => UTF8String.fromString(tensor.name)
-      case RowColumn.Tensor(_, fields, _) =>
-        new TensorCell(file, tensor, tensor.shape, fields).struct(file.start(tensor), tensor.size)
-      case other => throw new IllegalStateException(s"the layout has no column $other")
-    }
+  private def cell(file: OpenFile, column: RowColumn): TensorInfo => Any = column match {
+    case RowColumn.Key => tensor => UTF8String.fromString(tensor.name)
+    case RowColumn.Tensor(_, fields, _) =>
+      val cell = new TensorCell(file, fields)
+      tensor => cell.struct(tensor, tensor.shape, file.start(tensor), tensor.size)
+    case _ => _ => throw new IllegalStateException(s"$column differs between files only")
+  }
 }

@@ -8,16 +8,29 @@ import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 
 /**
- * A file that a task reads.
+ * A file, or a split of one, that a task reads.
  *
- * @param located what an index says of it
+ * @param located what an index says about its tensors
+ * @param span    the split; an index names the tensors of a split itself
  */
-private[read] final case class FilePart(file: DataFile, located: Located = Located.Somewhere)
+private[read] final case class FilePart(
+    file: DataFile,
+    located: Located = Located.Somewhere,
+    span: Span = Span.All) {
+
+  /** How many bytes of tensors it has, at most. */
+  def size: Long = located match {
+    case Located.At(tensors) => tensors.iterator.map(_.size).sum
+    case Located.Somewhere   => math.min(span.end, file.length) - span.begin
+  }
+}
 
 /** What the files of a task share. */
 private[read] final class TaskState(val names: RepeatedNames, val conf: Configuration) {
   val metrics = new ReadCounters
-  val memory  = new RowMemory
+
+  /** Where the rows of the current batch are made. */
+  var memory = new RowMemory
 }
 
 /** A file of a task. It is opened, and its header read, when something is asked for that takes it. */
@@ -34,7 +47,6 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
 
   def metrics: ReadCounters = task.metrics
 
-  /** Where its rows are made. */
   def memory: RowMemory = task.memory
 
   def source: ByteSource = {
@@ -52,11 +64,15 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     header
   }
 
-  /** Those that may be wanted: of an index that knows them, without a look at the header. */
+  /** The tensors of this part. If an index names them, the header is not read. */
   def tensors: IndexedSeq[TensorInfo] = part.located match {
-    case Located.At(tensors) => tensors
-    case Located.Somewhere   => header.tensors
+    case Located.At(tensors)                        => tensors
+    case Located.Somewhere if part.span == Span.All => header.tensors
+    case Located.Somewhere => header.tensors.filter(tensor => part.span.contains(start(tensor)))
   }
+
+  /** Which of its `count` samples belong to this part: the first, and the one after the last. */
+  def samples(count: Long): (Long, Long) = part.span.rows(count, file.length)
 
   /** Where one of the `tensors` begins in the file. */
   def start(tensor: TensorInfo): Long = part.located match {

@@ -5,32 +5,78 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 
 /**
- * The rows of a file, with the bytes that they lacked: of one row, or of as many as the file's source likes to be asked for
- * together. A row is good until the next one is asked for.
+ * Rows whose bytes are read together.
+ *
+ * @param rows   none after the last batch
+ * @param memory where they are
+ * @param bytes  of their tensors
  */
-private[read] final class RowBatches(file: OpenFile, planned: Iterator[InternalRow])
-    extends Iterator[InternalRow] {
+private[read] final case class RowBatch(
+    rows: collection.IndexedSeq[InternalRow],
+    memory: RowMemory,
+    bytes: Long)
 
-  private val ready = mutable.ArrayBuffer.empty[InternalRow]
-  private var place = 0
+/** The rows of a partition, batch by batch. */
+private[read] trait Batches extends AutoCloseable {
 
-  override def hasNext: Boolean = place < ready.length || planned.hasNext
+  /** The next batch; the rows of the one before are no longer valid. */
+  def next(): RowBatch
+}
 
-  override def next(): InternalRow = {
-    if (place == ready.length) fill()
-    place += 1
-    ready(place - 1)
+/** Each batch is read when Spark asks for it. */
+private[read] final class BatchesInTurn(batches: RowBatches) extends Batches {
+  private val memory = new RowMemory
+
+  override def next(): RowBatch = batches.next(memory)
+
+  override def close(): Unit = batches.close()
+}
+
+/**
+ * The rows of a partition in batches: of one row, or of as many as the source of the file prefers to read together. One file is
+ * open at a time.
+ *
+ * @param limit of rows; the bytes of further rows are not read
+ */
+private[read] final class RowBatches(
+    parts: Seq[FilePart],
+    rows: FileRows,
+    limit: Option[Int],
+    task: TaskState)
+    extends AutoCloseable {
+
+  private val remaining      = parts.iterator
+  private var file: OpenFile = _
+  private var planned        = Iterator.empty[InternalRow]
+  private var left           = limit.fold(Long.MaxValue)(_.toLong)
+
+  /** The next batch. It replaces the one that `memory` held. */
+  def next(memory: RowMemory): RowBatch = {
+    task.memory = memory
+    memory.reset()
+    while (left > 0 && !planned.hasNext && remaining.hasNext) open(remaining.next())
+    val batch = mutable.ArrayBuffer.empty[InternalRow]
+    while (left > 0 && planned.hasNext && (batch.isEmpty || isShort(memory))) {
+      batch += planned.next()
+      left -= 1
+    }
+    val bytes = memory.lackingBytes
+    task.metrics.tensorBytes += bytes
+    memory.fill(file.source)
+    RowBatch(batch, memory, bytes)
   }
 
-  private def fill(): Unit = {
-    val memory = file.memory
-    memory.reset()
-    ready.clear()
-    place = 0
-    ready += planned.next()
-    while (memory.lackingBytes > 0 && memory.lackingBytes < file.source.batchBytes && planned.hasNext)
-      ready += planned.next()
-    file.metrics.tensorBytes += memory.lackingBytes
-    memory.fill(file.source)
+  private def isShort(memory: RowMemory) =
+    memory.lackingBytes > 0 && memory.lackingBytes < file.source.batchBytes
+
+  private def open(part: FilePart): Unit = {
+    close()
+    file = new OpenFile(part, task)
+    planned = rows.of(file)
+  }
+
+  override def close(): Unit = if (file != null) {
+    file.close()
+    file = null
   }
 }

@@ -30,10 +30,10 @@ private[read] final case class SampleRows(
         case column: RowColumn.Tensor => found.get(column.name)
         case _                        => None
       }
-      val rows = count(file, tensors.flatMap(column => found.get(column.name)))
+      val (first, end) = file.samples(count(file, tensors.flatMap(column => found.get(column.name))))
       new Iterator[InternalRow] {
-        private var row               = 0L
-        override def hasNext: Boolean = row < rows
+        private var row               = first
+        override def hasNext: Boolean = row < end
         override def next(): InternalRow = {
           val made = template.row(i => if (samples(i).isEmpty) null else samples(i).get.struct(row))
           row += 1
@@ -64,13 +64,14 @@ private final class Samples(file: OpenFile, tensor: TensorInfo, fields: Vector[T
     tensor.shape.headOption.filter(_ >= 0).getOrElse(refuse("has no first dimension that counts samples"))
 
   private val size  = if (count == 0) 0L else tensor.size / count
+  private val shape = tensor.shape.drop(1)
   private val start = file.start(tensor)
-  private val cells = new TensorCell(file, tensor, tensor.shape.drop(1), fields)
+  private val cells = new TensorCell(file, fields)
 
   // Elements smaller than a byte share bytes, which a sample may begin or end within.
   if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are no whole bytes")
 
-  def struct(row: Long): InternalRow = cells.struct(start + row * size, size)
+  def struct(row: Long): InternalRow = cells.struct(tensor, shape, start + row * size, size)
 
   private def refuse(why: String) = throw new UnreadableFileException(
     s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(

@@ -1,84 +1,58 @@
 package io.github.semyonsinchenko.safetensors.read.rows
 
-import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.unsafe.Platform
-import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.format.{ByteCopy, Dtype, TensorInfo}
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.TensorField
 import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/**
- * A tensor, or its samples, as Tensor Structs with the fields that a query needs.
- *
- * They are in the memory layout of Spark's rows, byte for byte as Spark itself lays them out, which compares rows by their bytes:
- * Spark takes such a struct as it is, so that a tensor's bytes go from the file to their place in the row in one copy.
- */
-private[read] final class TensorCell(
-    file: OpenFile,
-    tensor: TensorInfo,
-    shape: IndexedSeq[Long],
-    fields: Vector[TensorField]) {
+/** Makes Tensor Structs with the fields that a query needs of one column. */
+private[read] final class TensorCell(file: OpenFile, fields: Vector[TensorField]) {
 
-  private lazy val dims = UnsafeArrayData.fromPrimitiveArray(checkedDims.iterator.map(_.toInt).toArray)
-  private val count     = fields.length
-  private val fixed     = UnsafeRow.calculateBitSetWidthInBytes(count) + 8 * count
-  private val dtype     = TensorCell.dtypes(tensor.dtype)
+  // Of the previous struct. It fits the next one as long as tensors have the same shape and dtype.
+  private var layout: StructLayout = _
 
-  /** The struct of the `size` bytes from `start` of the file on, which are read later. */
-  def struct(start: Long, size: Long): UnsafeRow = {
-    val total = checked(size)
-    val place = file.memory.reserve(total)
+  private val isData = fields == Vector(TensorField.Data)
+
+  /** The struct of a tensor, or of a part of it: the `size` bytes at `start` of the file. They are read later. */
+  def struct(tensor: TensorInfo, shape: IndexedSeq[Long], start: Long, size: Long): InternalRow = {
+    if (layout == null || !layout.fits(tensor.dtype, shape, size)) change(tensor, shape, size)
+    if (isData) ofData(start, size.toInt) else inMemory(start, size)
+  }
+
+  /** A query that needs only `data` takes the array out of the struct, and may keep it. An `UnsafeRow` would copy it. */
+  private def ofData(start: Long, size: Int): InternalRow = {
+    val data = new Array[Byte](size)
+    file.memory.lacks(ByteCopy(start, size, data, 0))
+    new GenericInternalRow(Array[Any](data))
+  }
+
+  /** Spark copies an `UnsafeRow` as one block to the row that it makes. */
+  private def inMemory(start: Long, size: Long): InternalRow = {
+    val place = file.memory.reserve(layout.size)
     val array = file.memory.chunk
-    val base  = Platform.BYTE_ARRAY_OFFSET.toLong + place
-    Platform.putLong(array, base, 0) // nothing is null
-    var at = fixed
-    var i  = 0
-    while (i < count) {
-      val bytes = length(fields(i), size).toInt
-      // A field's word holds its place and its length; what fills its last word up is zeros.
-      Platform.putLong(array, base + fixed - 8 * (count - i), at.toLong << 32 | bytes)
-      if (bytes % 8 != 0) Platform.putLong(array, base + at + bytes / 8 * 8, 0)
-      fields(i) match {
-        case TensorField.Data  => file.memory.lacks(ByteCopy(start, bytes, array, place + at))
-        case TensorField.Shape => dims.writeToMemory(array, base + at)
-        case TensorField.Dtype => dtype.writeToMemory(array, base + at)
-      }
-      at += padded(bytes.toLong).toInt
-      i += 1
-    }
-    val struct = new UnsafeRow(count)
-    struct.pointTo(array, base, total)
+    layout.write(array, place)
+    if (layout.hasData) file.memory.lacks(ByteCopy(start, size.toInt, array, place + layout.dataStart))
+    val struct = new UnsafeRow(fields.length)
+    struct.pointTo(array, Platform.BYTE_ARRAY_OFFSET.toLong + place, layout.size)
     struct
   }
 
-  private def checked(size: Long): Int = {
-    var total = fixed.toLong
-    fields.foreach(field => total += padded(length(field, size)))
-    if (total > TensorStruct.MaxBytes) throw new UnreadableFileException(
-      s"${file.file.path}: tensor `${tensor.name}` has $size bytes, and a binary value holds at most ${TensorStruct.MaxBytes}. " +
-        "Select its `shape` and `dtype` only, or, if its first dimension counts samples, read it with the option `layout=rows`.")
-    total.toInt
+  private def change(tensor: TensorInfo, shape: IndexedSeq[Long], size: Long): Unit = {
+    if (fields.contains(TensorField.Shape)) checkShape(tensor, shape)
+    if (fields.contains(TensorField.Data) && StructLayout.size(fields, tensor.dtype, shape,
+        size) > TensorStruct.MaxBytes)
+      throw new UnreadableFileException(
+        s"${file.file.path}: tensor `${tensor.name}` has $size bytes, and a binary value holds at most ${TensorStruct.MaxBytes}. " +
+          "Select its `shape` and `dtype` only, or, if its first dimension counts samples, read it with the option `layout=rows`.")
+    layout = new StructLayout(fields, tensor.dtype, shape, size)
   }
 
-  private def length(field: TensorField, size: Long): Long = field match {
-    case TensorField.Data  => size
-    case TensorField.Shape => dims.getSizeInBytes.toLong
-    case TensorField.Dtype => dtype.numBytes.toLong
-  }
-
-  private def padded(count: Long): Long = (count + 7) / 8 * 8
-
-  private def checkedDims: IndexedSeq[Long] = {
+  private def checkShape(tensor: TensorInfo, shape: IndexedSeq[Long]): Unit =
     if (!shape.forall(dim => dim >= 0 && dim <= Int.MaxValue)) throw new UnreadableFileException(
       s"${file.file.path}: tensor `${tensor.name}` has a dimension that no integer holds: " +
         s"${shape.map(java.lang.Long.toUnsignedString).mkString("[", ", ", "]")}. Select its other fields only.")
-    shape
-  }
-}
-
-private object TensorCell {
-  private val dtypes: Map[Dtype, UTF8String] =
-    Dtype.all.map(dtype => dtype -> UTF8String.fromString(dtype.name)).toMap
 }

@@ -14,7 +14,7 @@ private[read] final case class WideRows(columns: Vector[RowColumn], conditions: 
   private def row(file: OpenFile): InternalRow = new RowTemplate(columns, file).row(columns(_) match {
     case column: RowColumn.Tensor =>
       file.tensor(column).map(tensor =>
-        new TensorCell(file, tensor, tensor.shape, column.fields).struct(file.start(tensor),
+        new TensorCell(file, column.fields).struct(tensor, tensor.shape, file.start(tensor),
           tensor.size)).orNull
     case other => throw new IllegalStateException(s"the layout has no column $other")
   })

@@ -4,7 +4,7 @@ import java.nio.file.Files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 import org.scalacheck.Gen
@@ -55,11 +55,19 @@ class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
         java.util.Arrays.fill(old, -1.toByte)
         file.memory.reset()
         val start = Files.size(path) - 40
-        val cell  = new TensorCell(file, tensor, tensor.shape, TensorField.of(struct(names)))
-        val row   = cell.struct(start, tensor.size)
+        val cell  = new TensorCell(file, TensorField.of(struct(names)))
+        val rows = Seq(tensor, tensor, tensor.copy(dtype = Dtype.U8)).map(one =>
+          one -> cell.struct(one, one.shape, start, one.size))
         file.memory.fill(file.source)
-        val data = file.source.bytes(start, tensor.size.toInt)
-        assert(row.getBytes.toSeq == bySpark(names, tensor, data).toSeq)
+        val data   = file.source.bytes(start, tensor.size.toInt)
+        val copied = UnsafeProjection.create(struct(names))
+        for ((one, row) <- rows) {
+          val bytes = row match {
+            case unsafe: UnsafeRow => unsafe.getBytes
+            case other             => copied(other).getBytes
+          }
+          assert(bytes.toSeq == bySpark(names, one, data).toSeq)
+        }
       }
       file.close()
     }
