@@ -2,9 +2,12 @@
 
 import argparse
 import tempfile
+from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+
+from benchmarks.harness import Options
 
 # By environment: the one that has the loaders of training data runs what compares with them.
 SPARK, LOADERS = ("write", "read"), ("loaders", "lookups")
@@ -16,13 +19,19 @@ def main() -> None:
     parser.add_argument("--only", choices=SPARK + LOADERS, help="one of them; by default all of this environment")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="of the store that is read by keys")
+    parser.add_argument("--append-keys", type=int, default=10_000_000, help="of the store that is appended to")
+    parser.add_argument("--parts", nargs="+", help="of `read`: all, large, splits, shapes, look-ups or appends")
+    parser.add_argument("--baseline", type=Path, help="another version of the jar, to read in turn with this one")
+    parser.add_argument("--peer", type=Path, help="the jar of SemyonSinchenko/safetensors-spark, to read in turn")
     arguments = parser.parse_args()
+    options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
     here = LOADERS if find_spec("webdataset") else SPARK
     for name in [arguments.only] if arguments.only else here:
         # Imported when needed: neither environment has what the other's benchmarks import.
         benchmark = import_module(f"benchmarks.{name}")
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            for printed in benchmark.run(arguments.rows, arguments.rounds, Path(folder)):
+            for printed in benchmark.run(options, Path(folder)):
                 print(f"{printed}\n", flush=True)
 
 

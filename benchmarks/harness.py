@@ -16,6 +16,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class Options:
+    """What the command line asks for; `__main__` says what they mean."""
+
+    rows: int
+    rounds: int
+    keys: int
+    append_keys: int
+    parts: Sequence[str] | None
+    baseline: Path | None
+    peer: Path | None
+
+
+@dataclass(frozen=True)
 class Contender:
     """Something that does its work in an empty folder.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.harness import turns, within_rounds
+from benchmarks.harness import Options, turns, within_rounds
 from benchmarks.limits import WORKERS, Batch, Contender, Loading
 from benchmarks.processes import Done, apart, settle, warm
 from benchmarks.samples import Samples, embeddings, images
@@ -44,14 +44,14 @@ class Speed:
     first: float
 
 
-def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[str]:
     """Images, then embeddings: of each half as many bytes as the rows have."""
     for kind in (images, embeddings):
         place = folder / kind.__name__
         place.mkdir()
-        samples = kind(rows * 4096 // 2, place)
+        samples = kind(options.rows * 4096 // 2, place)
         samples.make()
-        yield from benchmark(samples, rounds)
+        yield from benchmark(samples, options.rounds)
         shutil.rmtree(place)
 
 

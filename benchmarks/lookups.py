@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pds  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from benchmarks.harness import turns, within_rounds
+from benchmarks.harness import Options, turns, within_rounds
 from benchmarks.processes import apart, warm
 from benchmarks.samples import Array
 from safetensors_spark.dataset import open_store
@@ -60,9 +60,9 @@ class Speed:
     many: float
 
 
-def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[str]:
     """Of 300,000 keys, or as many as there are rows."""
-    count = min(rows, 300_000)
+    count = min(options.rows, 300_000)
     source = folder / "source.parquet"
     apart(partial(write_source, count, source))
     for contender in CONTENDERS:
@@ -70,8 +70,8 @@ def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
         place(folder, contender).mkdir()
         apart(partial(contender.write, source, place(folder, contender)))
     measured: dict[str, list[Speed]] = {contender.name: [] for contender in CONTENDERS}
-    for number, contender in turns(CONTENDERS, rounds):
-        print(f"round {number} of {rounds}: {contender.name}", file=sys.stderr)
+    for number, contender in turns(CONTENDERS, options.rounds):
+        print(f"round {number} of {options.rounds}: {contender.name}", file=sys.stderr)
         warm(place(folder, contender))
         done = apart(partial(speed, contender, place(folder, contender), count, number)).result
         if number > 0:

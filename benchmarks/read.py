@@ -1,107 +1,115 @@
-"""Reads embeddings from files that the page cache holds: the layouts, Parquet, and copying from a map as the limit."""
+"""Reads files that the page cache holds, with this jar and, if they are given, one of another version and a peer's."""
 
 import json
-import mmap
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.harness import Contender, measure, table
-from benchmarks.write import CORES, ROW_BYTES, SHARD_BYTES, batches, cached, parquet, session, writer
+from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.keys import appends, look_ups
+from benchmarks.large import large
+from benchmarks.sessions import Session, jars, sessions
+from benchmarks.warm_map import copies
+from benchmarks.write import ROW_BYTES, batches, cached, parquet, writer
+
+Part = Callable[[Sequence[Session], Options, Path], Iterator[str]]
 
 SHAPES_FILES = 8
 LARGE = 100 << 30
 
 
-def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
-    """All bytes; shapes alone; a key of many."""
-    spark = session(folder)
-    try:
-        for name, benchmark in (("all", everything), ("shapes", shapes), ("key", one_key)):
+def run(options: Options, folder: Path) -> Iterator[str]:
+    parts: dict[str, Part] = {
+        "all": everything,
+        "large": large,
+        "splits": splits,
+        "shapes": shapes,
+        "look-ups": look_ups,
+        "appends": appends,
+    }
+    with sessions(jars(options), folder / "sessions") as opened:
+        for name in options.parts or parts:
             place = folder / name
             place.mkdir()
-            yield benchmark(spark, rows, rounds, place)
+            # The peer reads tensors of files; the other parts are of datasets.
+            able = opened if name == "large" else [session for session in opened if session.jar.reads_datasets]
+            yield from parts[name](able, options, place)
             shutil.rmtree(place)
-    finally:
-        spark.stop()
 
 
-def everything(spark: SparkSession, rows: int, rounds: int, folder: Path) -> str:
-    embeddings = cached(spark, rows)
-    for name, write in (
-        ("batch", batches(embeddings)),
-        ("keys", writer(embeddings, name_col="id")),
-        ("parquet", lambda place: parquet(embeddings, place)),
-    ):
-        write(folder / name)
-    embeddings.unpersist(blocking=True)
-    batch, keys = folder / "batch/dataset", folder / "keys/dataset"
-    contenders = [
-        Contender("copy from a warm map", lambda _: copies(batch)),
-        Contender("batch_size, layout=rows", query(read(spark, batch, "rows")), 0.5),
-        Contender("batch_size, layout=wide", query(read(spark, batch, "wide"))),
-        Contender("name_col, layout=long", query(read(spark, keys, "long")), 0.5),
-        Contender("Parquet, uncompressed", query(spark.read.parquet(str(folder / "parquet/dataset")))),
+def everything(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+    """All bytes of embeddings, in each layout."""
+    batch, keys, plain = folder / "batch/dataset", folder / "keys/dataset", folder / "parquet/dataset"
+    first = sessions[0]
+    first.run(write_embeddings, options.rows, str(folder))
+    contenders = [Contender("copy from a warm map", lambda _: copies(batch))]
+    for session in sessions:
+        contenders += [
+            Contender(f"{session.jar.name}, layout=rows", session.job(scan, str(batch), "rows"), 0.7),
+            Contender(f"{session.jar.name}, layout=wide", session.job(scan, str(batch), "wide")),
+            Contender(f"{session.jar.name}, layout=long", session.job(scan, str(keys), "long"), 0.5),
+        ]
+    contenders.append(Contender("Parquet, uncompressed", first.job(scan_parquet, str(plain))))
+    yield table(contenders, measure(contenders, options.rounds, folder), options.rows * ROW_BYTES)
+
+
+def splits(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+    """The same samples in one shard, which has work for all cores if it is split."""
+    sessions[0].run(write_one_shard, options.rows, str(folder))
+    shards, one = str(folder / "batch/dataset"), str(folder / "one/dataset")
+    contenders = [Contender("shards of 256 MB", sessions[0].job(scan, shards, "rows"))]
+    contenders += [
+        Contender(f"{session.jar.name}, one shard", session.job(scan, one, "rows"), 0.9) for session in sessions
     ]
-    return table(contenders, measure(contenders, rounds, folder), rows * ROW_BYTES)
+    yield table(contenders, measure(contenders, options.rounds, folder), options.rows * ROW_BYTES)
 
 
-def shapes(spark: SparkSession, _: int, rounds: int, folder: Path) -> str:
+def shapes(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
     """The same query over tensors of four bytes and of 100 GiB, which take no room on the disk."""
+    contenders = []
     for name, size in (("small", 4), ("large", LARGE)):
         (folder / name).mkdir()
         for number in range(SHAPES_FILES):
             sparse(folder / name / f"{number}.safetensors", size)
-    contenders = [
-        Contender("shapes of small tensors", query(read(spark, folder / "small", "long").select("tensor.dtype"))),
-        Contender("shapes of large tensors", query(read(spark, folder / "large", "long").select("tensor.dtype"))),
-    ]
-    return table(contenders, measure(contenders, rounds, folder), 0)
+        contenders += [
+            Contender(f"{session.jar.name}, shapes of {name} tensors", session.job(dtypes, str(folder / name)))
+            for session in sessions
+        ]
+    yield table(contenders, measure(contenders, options.rounds, folder), 0)
 
 
-def one_key(spark: SparkSession, rows: int, rounds: int, folder: Path) -> str:
-    """Of twice as many keys as there are rows elsewhere: a million."""
-    data = f"cast(rpad(cast(id as string), {ROW_BYTES}, '.') as binary)"
-    tensor = f"named_struct('data', {data}, 'shape', array({ROW_BYTES}), 'dtype', 'U8') tensor"
-    tensors = spark.range(0, 2 * rows, 1, CORES).selectExpr("id", tensor)
-    writer(tensors, name_col="id", generate_index="true")(folder)
-    keys = read(spark, folder / "dataset", "long")
-    contenders = [
-        Contender("all keys", query(keys)),
-        Contender("one key, by the index", query(keys.where(f"tensor_key = '{rows}'")), 20),
-    ]
-    return table(contenders, measure(contenders, rounds, folder), 2 * rows * ROW_BYTES)
+def write_embeddings(spark: SparkSession, rows: int, folder: str) -> None:
+    embeddings = cached(spark, rows)
+    batches(embeddings)(Path(folder, "batch"))
+    writer(embeddings, name_col="id")(Path(folder, "keys"))
+    parquet(embeddings, Path(folder, "parquet"))
+    embeddings.unpersist(blocking=True)
 
 
-def read(spark: SparkSession, path: Path, layout: str) -> DataFrame:
-    return spark.read.format("safetensors").options(layout=layout, inferSchema="true").load(str(path))
+def write_one_shard(spark: SparkSession, rows: int, folder: str) -> None:
+    embeddings = cached(spark, rows)
+    batches(embeddings)(Path(folder, "batch"))
+    writer(embeddings.select("embedding").coalesce(1), batch_size=str(rows))(Path(folder, "one"))
+    embeddings.unpersist(blocking=True)
 
 
-def query(df: DataFrame) -> Callable[[Path], None]:
+def scan(spark: SparkSession, path: str, layout: str) -> None:
+    made(spark.read.format("safetensors").options(layout=layout, inferSchema="true").load(path))
+
+
+def scan_parquet(spark: SparkSession, path: str) -> None:
+    made(spark.read.parquet(path))
+
+
+def dtypes(spark: SparkSession, path: str) -> None:
+    made(spark.read.format("safetensors").option("layout", "long").load(path).select("tensor.dtype"))
+
+
+def made(df: DataFrame) -> None:
     """Makes every row, and drops it."""
-    return lambda _: df.write.format("noop").mode("overwrite").save()
-
-
-def copies(folder: Path) -> None:
-    """All bytes of the files, a row's at a time, by as many threads."""
-    files = sorted(folder.glob("*.safetensors"))
-    with ThreadPoolExecutor(CORES) as threads:
-        list(threads.map(copy, files))
-
-
-def copy(file: Path) -> None:
-    target = np.empty(SHARD_BYTES // 64, np.uint8)
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-        source = np.frombuffer(mapped, np.uint8)
-        for begin in range(0, len(source), len(target)):
-            part = source[begin : begin + len(target)]
-            target[: len(part)] = part
-        # The map cannot be closed while an array looks at it.
-        del source, part
+    df.write.format("noop").mode("overwrite").save()
 
 
 def sparse(file: Path, size: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark as sts
-from benchmarks.harness import Contender, measure, table
+from benchmarks.harness import Contender, Options, measure, table
 
 WIDTH = 1024
 ROW_BYTES = WIDTH * 4
@@ -16,7 +16,8 @@ CORES = 2
 SHARD_BYTES = 256 << 20
 
 
-def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[str]:
+    rows = options.rows
     spark = session(folder)
     try:
         embeddings = cached(spark, rows)
@@ -29,21 +30,25 @@ def run(rows: int, rounds: int, folder: Path) -> Iterator[str]:
             Contender("name_col, generate_index", writer(embeddings, name_col="id", generate_index="true"), 0.5),
             Contender("Parquet, uncompressed", lambda place: parquet(embeddings, place)),
         ]
-        yield table(contenders, measure(contenders, rounds, folder), rows * ROW_BYTES)
+        yield table(contenders, measure(contenders, options.rounds, folder), rows * ROW_BYTES)
     finally:
         spark.stop()
 
 
 def session(folder: Path) -> SparkSession:
-    builder = sts.configure(SparkSession.builder).master(f"local[{CORES}]")
+    return sts.configure(SparkSession.builder).config(map={**settings(folder)}).getOrCreate()
+
+
+def settings(folder: Path) -> dict[str, str]:
     fixed = {
+        "master": f"local[{CORES}]",
         "driver.memory": "8g",
         "ui.enabled": "false",
         "local.dir": str(folder / "local"),
         "log.level": "ERROR",
         "ui.showConsoleProgress": "false",
     }
-    return builder.config(map={f"spark.{name}": value for name, value in fixed.items()}).getOrCreate()
+    return {f"spark.{name}": value for name, value in fixed.items()}
 
 
 def cached(spark: SparkSession, rows: int) -> DataFrame:

@@ -1,0 +1,92 @@
+"""Spark sessions in processes of their own, one for each jar, so that one run compares several."""
+
+import multiprocessing
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.harness import Options
+from benchmarks.write import settings
+from safetensors_spark import jar_path
+
+PACKAGE = "io.github.semyonsinchenko.safetensors"
+CATALOG = {"spark.sql.catalog.safetensors": f"{PACKAGE}.SafetensorsCatalog"}
+
+
+@dataclass(frozen=True)
+class Jar:
+    """A jar to measure.
+
+    Attributes:
+        name: As the tables show it.
+        path: Where it is.
+        reads_datasets: Whether it has all layouts, and writes; else it only reads files with `layout=wide`.
+    """
+
+    name: str
+    path: str
+    reads_datasets: bool = True
+
+
+class Session:
+    """A Spark session of another process. It runs functions of modules, which get the session and arguments."""
+
+    def __init__(self, jar: Jar, folder: Path) -> None:
+        self.jar = jar
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, jar, folder), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self._pipe.send((function, arguments))
+        result, error = self._pipe.recv()
+        if error:
+            raise RuntimeError(f"{self.jar.name}: {error}")
+        return result
+
+    def job(self, function: Callable[..., Any], *arguments: Any) -> Callable[[Path], Any]:
+        """The same as a contender's work."""
+        return lambda _: self.run(function, *arguments)
+
+    def close(self) -> None:
+        self._pipe.send(None)
+        self._process.join()
+
+
+def jars(options: Options) -> list[Jar]:
+    found = [Jar("this jar", jar_path())]
+    if options.baseline:
+        found.append(Jar("baseline", str(options.baseline.resolve())))
+    if options.peer:
+        found.append(Jar("peer", str(options.peer.resolve()), reads_datasets=False))
+    return found
+
+
+@contextmanager
+def sessions(jars: Sequence[Jar], folder: Path) -> Iterator[list[Session]]:
+    with ExitStack() as stack:
+        opened = []
+        for number, jar in enumerate(jars):
+            opened.append(Session(jar, folder / str(number)))
+            stack.callback(opened[-1].close)
+        yield opened
+
+
+def _serve(pipe: Connection, jar: Jar, folder: Path) -> None:
+    catalog = CATALOG if jar.reads_datasets else {}
+    spark = SparkSession.builder.config(map={**settings(folder), **catalog, "spark.jars": jar.path}).getOrCreate()
+    while (task := pipe.recv()) is not None:
+        function, arguments = task
+        try:
+            pipe.send((function(spark, *arguments), None))
+        except Exception:
+            pipe.send((None, traceback.format_exc()))
+    spark.stop()
