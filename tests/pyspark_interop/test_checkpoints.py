@@ -190,3 +190,20 @@ def test_a_tensor_in_another_file_than_the_index_says_is_read_as_transformers_do
     folder = checkpoint(tmp_path)
     change(folder, lambda index: index["weight_map"].update({"embed.weight": "model-00003-of-00003.safetensors"}))
     assert values(long(spark, folder)) == official(*folder.glob("*.safetensors"))
+
+
+def test_a_tensor_that_the_index_does_not_list_is_none_whatever_the_condition(spark: SparkSession, tmp_path: Path) -> None:
+    one, two = np.zeros(1, np.float32), np.ones(1, np.float32)
+    save_file({"a": one, "b": one}, tmp_path / "model-1.safetensors")
+    save_file({"a": two, "c": two}, tmp_path / "model-2.safetensors")
+    weight_map = {"a": "model-1.safetensors", "c": "model-2.safetensors"}
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": weight_map}))
+    found = long(spark, tmp_path)
+    assert values(found) == {"a": ("F32", [1], one.tobytes()), "c": ("F32", [1], two.tobytes())}
+    for condition in ("= 'b'", "LIKE '%b'", "LIKE 'b%'", "IN ('b', 'x')", "BETWEEN 'b' AND 'bz'"):
+        assert found.where(f"tensor_key {condition}").count() == 0, condition
+    for condition in ("= 'a'", "LIKE '%a'", "LIKE 'a%'", "IN ('a', 'b')", "< 'b'"):
+        assert found.where(f"tensor_key {condition}").count() == 1, condition
+    wide = spark.read.format("safetensors").option("mergeSchema", "true").load(str(tmp_path))
+    assert wide.columns == ["a", "c"]
+    assert sorted(str(row["a"] and row["a"]["shape"]) for row in wide.collect()) == ["None", "[1]"]

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 from safetensors.numpy import save_file
 
 from official import load
-from spark_io import assert_says, error_of, read, wide_schema, write
+from spark_io import TENSOR_STRUCT, assert_says, error_of, read, wide_schema, write
 
 # Every plane of Unicode, and every character that means something to JSON, to SQL, or to a path.
 SPECIAL = (
@@ -169,3 +169,29 @@ def test_repeated_names_are_refused_where_they_are_to_be(spark: SparkSession, tm
         strict = reader.option("refuseRepeatedNames", "true")
         message = error_of(lambda strict=strict: strict.load(str(tmp_path)).collect())  # type: ignore[misc]
         assert_says(message, str(file), f"has {repeated} twice", "RepeatedName")
+
+
+def test_columns_of_a_schema_are_found_as_spark_compares_names(spark: SparkSession, tmp_path: Path) -> None:
+    save(tmp_path / "a.safetensors", ["label", "x", "X"])
+    schema = wide_schema("Label")
+    assert read(spark, tmp_path, schema).select("label.shape", "LABEL.dtype").first() == ([], "I32")
+    assert read(spark, tmp_path, schema).where("label IS NOT NULL").count() == 1
+    assert [row["X"]["dtype"] for row in read(spark, tmp_path, wide_schema("X")).collect()] == ["I32"]
+    upper = StructType([StructField("ẍ", TENSOR_STRUCT), StructField("LABEL", TENSOR_STRUCT)])
+    assert [[value is None for value in row] for row in read(spark, tmp_path, upper).collect()] == [[True, False]]
+    long = spark.read.format("safetensors").option("layout", "long").schema("TENSOR_KEY string").load(str(tmp_path))
+    assert long.where("tensor_key = 'label'").count() == 1
+
+
+def test_several_tensors_for_a_column_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    save(tmp_path / "a.safetensors", ["labEl", "lAbel"])
+    message = error_of(read(spark, tmp_path, wide_schema("label")).collect)
+    assert_says(message, "several tensors for the column `label`", "`labEl`", "`lAbel`", "spark.sql.caseSensitive")
+
+
+def test_with_case_sensitive_names_a_column_of_another_case_is_absent(
+    spark: SparkSession, tmp_path: Path, case_sensitive: None
+) -> None:
+    save(tmp_path / "a.safetensors", ["label"])
+    schema = StructType([StructField("Label", TENSOR_STRUCT)])
+    assert [row["Label"] for row in read(spark, tmp_path, schema).collect()] == [None]

@@ -292,3 +292,14 @@ def test_a_header_of_another_length_than_the_manifest_says_is_an_error(spark: Sp
     shard.write_bytes(len(text).to_bytes(8, "little") + text + raw[-56:])
     assert shard.stat().st_size == len(raw)
     assert_says(error_of(lambda: read(spark, path).collect()), shard.name, "the header's end is", "says")
+
+
+def test_links_in_a_circle_are_followed_once(spark: SparkSession, tmp_path: Path) -> None:
+    one(tmp_path / "data" / "a.safetensors")
+    one(tmp_path / "data" / "sub" / "b.safetensors")
+    one(tmp_path / "elsewhere" / "c.safetensors")
+    (tmp_path / "data" / "self").symlink_to(tmp_path / "data")
+    (tmp_path / "data" / "sub" / "up").symlink_to("..")
+    (tmp_path / "data" / "other").symlink_to(tmp_path / "elsewhere")
+    keys = found(spark, tmp_path / "data", recursiveFileLookup="true")
+    assert sorted(keys) == ["a.safetensors", "b.safetensors", "c.safetensors"]

@@ -26,6 +26,11 @@ private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[S
   /** The files, by name. */
   def files: Vector[String] = weightMap.values.toSet.toVector.sorted
 
+  private lazy val tensors =
+    weightMap.toSeq.groupMap(_._2)(_._1).map { case (file, names) => file -> names.toSet }
+
+  def tensorsOf(file: String): Set[String] = tensors(file)
+
   override def find(
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,

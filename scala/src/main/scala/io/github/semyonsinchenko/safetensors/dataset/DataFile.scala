@@ -12,6 +12,7 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
  * @param shard     what a manifest says of it; none for a file that no manifest names
  * @param partition values of the partition columns, as Spark keeps them
  * @param status    what its object store said of it, by which that knows it again; none on other file systems
+ * @param tensors   names of those that count, as the index of a checkpoint has it; none where all do
  */
 final case class DataFile(
     path: String,
@@ -19,7 +20,8 @@ final case class DataFile(
     modified: Option[Long] = Some(0),
     shard: Option[ShardFacts] = None,
     partition: Vector[Any] = Vector.empty,
-    status: Option[FileStatus] = None) extends StoredFile {
+    status: Option[FileStatus] = None,
+    tensors: Option[Set[String]] = None) extends StoredFile {
 
   override def isListed: Boolean = modified.isDefined
 

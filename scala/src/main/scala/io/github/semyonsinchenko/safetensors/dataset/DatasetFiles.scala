@@ -169,7 +169,9 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
     val files = named(checkpoint.files, checkpoint.name,
       "Bring it, or name the files to read as the paths.")
     Directory(
-      files.filter(matches).map(DataFile.of).toVector,
+      files.filter(matches).map { status =>
+        DataFile.of(status).copy(tensors = Some(checkpoint.tensorsOf(status.getPath.getName)))
+      }.toVector,
       folders,
       None,
       Some(checkpoint),

@@ -1,24 +1,27 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
 import java.io.{FileNotFoundException, IOException}
+import java.nio.file.Files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, GlobFilter, Path}
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException, Parallel}
-import io.github.semyonsinchenko.safetensors.storage.FileNames
+import io.github.semyonsinchenko.safetensors.storage.{FileNames, LocalFile}
 
 /**
  * A directory to read.
  *
  * @param ofPath    the index of the read's path that led to it
  * @param partition the `key=value` directories that led to it, as pairs of column and value
+ * @param above     the directories that led to it
  */
 private[dataset] final case class Place(
     ofPath: Int,
     path: Path,
     directory: Directory,
-    partition: Vector[(String, String)]) {
+    partition: Vector[(String, String)],
+    above: List[Path] = Nil) {
 
   /** Its files, with these values of the partition columns. */
   def files(values: Vector[Any]): Vector[DataFile] =
@@ -86,10 +89,20 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
     Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
       case (above, (folder, partition)) =>
         Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf, rules.recursive),
-          above.partition ++ partition)
+          above.partition ++ partition, above.path :: above.above)
     }
 
+  /** The directories to look into; links that lead back to a directory above would be followed forever. */
   private def folders(place: Place): Seq[(Path, Option[(String, String)])] =
+    foldersIn(place).filterNot { case (folder, _) => isLoop(folder, place.path :: place.above) }
+
+  private def isLoop(folder: Path, above: List[Path]): Boolean =
+    local(folder).filter(Files.isSymbolicLink(_)).map(_.toRealPath()).exists(target =>
+      above.exists(local(_).exists(_.toRealPath() == target)))
+
+  private def local(path: Path) = LocalFile.of(path, path.getFileSystem(conf))
+
+  private def foldersIn(place: Place): Seq[(Path, Option[(String, String)])] =
     if (rules.recursive) place.directory.folders.map(_ -> None)
     else if (place.directory.isListed) Nil
     else {

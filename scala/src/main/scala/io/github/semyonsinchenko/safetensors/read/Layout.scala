@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read
 
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
@@ -80,8 +81,9 @@ private[safetensors] object Layout {
     override private[read] def count(file: DataFile): Option[Long] = file.shard.map(_.tensors)
 
     override private[read] def check(column: StructField): Unit = {
-      val isKey    = column.name == LongSchema.Key.name && column.dataType == StringType
-      val isTensor = column.name == LongSchema.Tensor.name && TensorStruct.matches(column.dataType)
+      def isNamed(other: String) = SQLConf.get.resolver(column.name, other)
+      val isKey                  = isNamed(LongSchema.Key.name) && column.dataType == StringType
+      val isTensor               = isNamed(LongSchema.Tensor.name) && TensorStruct.matches(column.dataType)
       if (!isKey && !isTensor) throw new InvalidRequestException(
         s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but the layout `long` has the columns " +
           s"${LongSchema.schema.simpleString}, and those of directories named `key=value`. Give no schema.")
@@ -91,7 +93,7 @@ private[safetensors] object Layout {
       if (column.dataType == StringType) RowColumn.Key else RowColumn.tensor(column)
 
     override private[read] def operand(column: StructField, field: Option[String]): Option[Operand] =
-      if (column.dataType == StringType && column.name == LongSchema.Key.name) Some(Operand.Key)
+      if (column.dataType == StringType) Some(Operand.Key)
       else Operand.ofTensor(column, field, 0)
 
     override private[read] def rows(

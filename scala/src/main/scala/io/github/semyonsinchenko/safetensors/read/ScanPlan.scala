@@ -2,6 +2,7 @@ package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 import io.github.semyonsinchenko.safetensors.common.Parallel
@@ -16,8 +17,13 @@ import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
  *
  * @param limit no more rows than this are of use
  * @param names whether a header may repeat names
+ * @param caseSensitive whether names of columns and tensors must agree in case
  */
-private[read] final case class TaskPlan(rows: FileRows, limit: Option[Int], names: RepeatedNames)
+private[read] final case class TaskPlan(
+    rows: FileRows,
+    limit: Option[Int],
+    names: RepeatedNames,
+    caseSensitive: Boolean)
 
 /**
  * What a query reads. Made on the driver.
@@ -52,7 +58,11 @@ private[read] final case class ScanPlan(
 
   /** What each task does with its files. */
   def task: TaskPlan =
-    TaskPlan(source.layout.rows(source.ownColumns, columns, ofTensors), limit, source.options.repeatedNames)
+    TaskPlan(
+      source.layout.rows(source.ownColumns, columns, ofTensors),
+      limit,
+      source.options.repeatedNames,
+      SQLConf.get.caseSensitiveAnalysis)
 
   /** What to read of the files that may have rows, as far as that is known without opening them. */
   lazy val parts: Vector[FilePart] = {

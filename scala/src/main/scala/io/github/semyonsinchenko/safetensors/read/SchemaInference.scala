@@ -112,6 +112,7 @@ private[safetensors] object SchemaInference {
 
   private def names(file: DataFile, repeated: RepeatedNames, conf: Configuration): Seq[String] =
     Using.resource(Sources.open(file, conf))(Sources.header(_, repeated)).tensors.map(_.name)
+      .filter(name => file.tensors.forall(_(name)))
 
   private def refusing[A](reading: => A): A =
     try reading

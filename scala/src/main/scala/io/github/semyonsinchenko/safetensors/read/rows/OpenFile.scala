@@ -1,5 +1,7 @@
 package io.github.semyonsinchenko.safetensors.read.rows
 
+import java.util.Locale
+
 import org.apache.hadoop.conf.Configuration
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
@@ -26,7 +28,10 @@ private[read] final case class FilePart(
 }
 
 /** What the files of a task share. */
-private[read] final class TaskState(val names: RepeatedNames, val conf: Configuration) {
+private[read] final class TaskState(
+    val names: RepeatedNames,
+    val caseSensitive: Boolean,
+    val conf: Configuration) {
   val metrics = new ReadCounters
 
   /** Where the rows of the current batch are made. */
@@ -66,9 +71,10 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
 
   /** The tensors of this part. If an index names them, the header is not read. */
   def tensors: IndexedSeq[TensorInfo] = part.located match {
-    case Located.At(tensors)                        => tensors
-    case Located.Somewhere if part.span == Span.All => header.tensors
-    case Located.Somewhere => header.tensors.filter(tensor => part.span.contains(start(tensor)))
+    case Located.At(tensors) => tensors
+    case Located.Somewhere if part.span == Span.All && file.tensors.isEmpty => header.tensors
+    case Located.Somewhere =>
+      header.tensors.filter(tensor => part.span.contains(start(tensor)) && isData(tensor))
   }
 
   /** Which of its `count` samples belong to this part: the first, and the one after the last. */
@@ -86,15 +92,29 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
    * @throws UnreadableFileException if the file lacks it and must not
    */
   def tensor(column: RowColumn.Tensor): Option[TensorInfo] = {
-    val found = header.tensor(column.name)
+    val found = header.tensor(column.name).orElse(similar(column.name)).filter(isData)
     if (found.isEmpty && !column.nullable) throw new UnreadableFileException(
-      s"${file.path} has no tensor `${column.name}`, which the schema requires${similar(column.name)}. Make the column nullable " +
+      s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable " +
         "to read null there.")
     found
   }
 
-  private def similar(name: String): String =
-    header.tensors.find(_.name.equalsIgnoreCase(name)).fold("")(other => s"; it has `${other.name}`")
+  /** The tensor that Spark takes for the column, if `spark.sql.caseSensitive` is false. */
+  private def similar(name: String): Option[TensorInfo] =
+    if (task.caseSensitive) None
+    else byFoldedName.getOrElse(folded(name), Vector.empty).filter(_.name.equalsIgnoreCase(name)) match {
+      case found if found.size < 2 => found.headOption
+      case several => throw new UnreadableFileException(
+          s"${file.path} has several tensors for the column `$name`: ${several.map(t => s"`${t.name}`").mkString(", ")}. Name one of " +
+            "them exactly, or set `spark.sql.caseSensitive` to `true`.")
+    }
+
+  private lazy val byFoldedName = header.tensors.groupBy(tensor => folded(tensor.name))
+
+  private def folded(name: String) = name.toUpperCase(Locale.ROOT)
+
+  /** Whether the tensor is one of the table. A checkpoint consists of those that its index names. */
+  private def isData(tensor: TensorInfo): Boolean = file.tensors.forall(_(tensor.name))
 
   override def close(): Unit = if (opened != null) opened.close()
 }

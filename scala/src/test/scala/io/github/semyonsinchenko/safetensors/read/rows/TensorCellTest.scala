@@ -48,7 +48,7 @@ class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       Files.write(path, Bytes.file("""{"t":["U8",[40],[0,40]]}""", data = 40))
       val file = new OpenFile(
         FilePart(DataFile(path.toString, Files.size(path))),
-        new TaskState(RepeatedNames.LastCounts, new Configuration))
+        new TaskState(RepeatedNames.LastCounts, caseSensitive = false, new Configuration))
       forAll(Gen.oneOf(fieldSets), tensors) { (names, tensor) =>
         file.memory.reserve(1000)
         val old = file.memory.chunk
