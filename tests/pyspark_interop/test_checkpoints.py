@@ -192,7 +192,9 @@ def test_a_tensor_in_another_file_than_the_index_says_is_read_as_transformers_do
     assert values(long(spark, folder)) == official(*folder.glob("*.safetensors"))
 
 
-def test_a_tensor_that_the_index_does_not_list_is_none_whatever_the_condition(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_tensor_that_the_index_does_not_list_is_none_whatever_the_condition(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     one, two = np.zeros(1, np.float32), np.ones(1, np.float32)
     save_file({"a": one, "b": one}, tmp_path / "model-1.safetensors")
     save_file({"a": two, "c": two}, tmp_path / "model-2.safetensors")

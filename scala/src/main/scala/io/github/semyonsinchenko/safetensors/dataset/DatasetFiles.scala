@@ -8,7 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, GlobFilter, Path}
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
-import io.github.semyonsinchenko.safetensors.storage.FileNames
+import io.github.semyonsinchenko.safetensors.storage.{FileNames, IgnoredFiles}
 
 /**
  * A directory, as it is read.
@@ -53,24 +53,26 @@ object DatasetFiles {
    *
    * @param names   a pattern that the names of files must match
    * @param folders whether the directories in it are wanted
+   * @param ignored shards that are left out instead of being an error
    * @throws InvalidRequestException if the directory or a file is gone that should be there, or a shard has another length
    */
   private[dataset] def read(
       directory: Path,
       names: Option[GlobFilter],
       conf: Configuration,
-      folders: Boolean = false): Directory = {
+      folders: Boolean = false,
+      ignored: IgnoredFiles = IgnoredFiles.None): Directory = {
     @tailrec def attempt(left: Int, before: Option[Manifest]): Directory =
       Manifest.read(directory, conf) match {
         case Some(manifest) if manifest.shards.size > MaxListed && !folders =>
           unlisted(directory, manifest, names, conf)
         case found =>
-          val present = new Present(directory, list(directory, conf), names)
+          val present = new Present(directory, list(directory, conf), names, ignored)
           found match {
             case None if !present.has(Manifest.FileName) => withoutManifest(present, conf)
             // The manifest was read before the last listing too, so a shard that this one lacks is missing.
             case Some(same) if before.exists(_.commitId == same.commitId) => present.shards(same)
-            case Some(manifest) if present.hasFilesOf(manifest)          => present.shards(manifest)
+            case Some(manifest) if present.hasFilesOf(manifest)           => present.shards(manifest)
             case _ if left > 1                                            => attempt(left - 1, found)
             case _ => throw new InvalidRequestException(
                 s"The dataset in $directory changes faster than it can be listed. Run the query again.")
@@ -99,8 +101,12 @@ object DatasetFiles {
     } catch { case _: FileNotFoundException => None }
 
   /** The files of a checkpoint, of which the index is named, and so nothing else is meant. */
-  private[dataset] def ofCheckpoint(index: Path, names: Option[GlobFilter], conf: Configuration): Directory =
-    new Present(index.getParent, list(index.getParent, conf), names)
+  private[dataset] def ofCheckpoint(
+      index: Path,
+      names: Option[GlobFilter],
+      conf: Configuration,
+      ignored: IgnoredFiles): Directory =
+    new Present(index.getParent, list(index.getParent, conf), names, ignored)
       .filesOf(CheckpointIndex.read(index, conf)).copy(folders = Vector.empty, others = 0)
 
   private def list(directory: Path, conf: Configuration): Vector[FileStatus] =
@@ -112,7 +118,11 @@ object DatasetFiles {
 }
 
 /** What a listing of a directory has found. */
-private final class Present(directory: Path, statuses: Vector[FileStatus], names: Option[GlobFilter]) {
+private final class Present(
+    directory: Path,
+    statuses: Vector[FileStatus],
+    names: Option[GlobFilter],
+    ignored: IgnoredFiles) {
 
   private val files  = statuses.filter(_.isFile)
   private val byName = files.iterator.map(status => status.getPath.getName -> status).toMap
@@ -133,9 +143,9 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
   def shards(manifest: Manifest): Directory = {
     val files =
       named(manifest.shards.map(_.file), Manifest.FileName, "Bring it back, or overwrite the dataset.")
-    manifest.shards.zip(files).foreach { case (shard, status) => checkLength(shard, status) }
-    val wanted = manifest.shards.zip(files).collect {
-      case (shard, status) if matches(status) =>
+    val present = manifest.shards.filter(shard => byName.contains(shard.file)).zip(files)
+    val wanted = present.collect {
+      case (shard, status) if hasLength(shard, status) && matches(status) =>
         DataFile.of(status).copy(shard = Some(manifest.factsOf(shard)))
     }
     Directory(wanted.toVector, folders, Some(manifest), indexOf(manifest),
@@ -148,8 +158,10 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
       new DatasetIndex(directory, manifest, parts.map(part => byName(part.file).getLen).sum))
   }
 
-  private def checkLength(shard: ShardRecord, status: FileStatus): Unit =
-    if (status.getLen != shard.bytes) throw new InvalidRequestException(
+  private def hasLength(shard: ShardRecord, status: FileStatus): Boolean =
+    if (status.getLen == shard.bytes) true
+    else if (ignored.corrupt) false
+    else throw new InvalidRequestException(
       s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says ${shard.bytes}. The file " +
         "is not the one that was written: bring it back, or overwrite the dataset.")
 
@@ -175,17 +187,18 @@ private final class Present(directory: Path, statuses: Vector[FileStatus], names
       folders,
       None,
       Some(checkpoint),
-      others(checkpoint.files))
+      others(checkpoint.files)
+    )
   }
 
   private def named(names: Seq[String], by: String, remedy: String): Seq[FileStatus] = {
     val absent = names.filterNot(byName.contains)
-    absent.headOption.foreach { first =>
+    absent.headOption.filterNot(_ => ignored.missing).foreach { first =>
       val more = if (absent.size > 1) s" (and ${absent.size - 1} more)" else ""
       throw new InvalidRequestException(
         s"Shard $first$more is gone from $directory, though its $by names it. $remedy")
     }
-    names.map(byName)
+    names.flatMap(byName.get)
   }
 
   private def matches(status: FileStatus): Boolean = names.forall(_.accept(status.getPath))

@@ -76,11 +76,13 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
   private def root(ofPath: Int, status: FileStatus): Place = {
     val path = status.getPath
     if (status.isFile) Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
-    else Place(ofPath, path, DatasetFiles.read(path, names, conf, rules.recursive), partitionOf(path))
+    else Place(ofPath, path, DatasetFiles.read(path, names, conf, rules.recursive, rules.ignored),
+      partitionOf(path))
   }
 
   private def named(status: FileStatus): Directory =
-    if (CheckpointIndex.isOne(status.getPath)) DatasetFiles.ofCheckpoint(status.getPath, names, conf)
+    if (CheckpointIndex.isOne(status.getPath))
+      DatasetFiles.ofCheckpoint(status.getPath, names, conf, rules.ignored)
     else Directory(
       Vector(status).filter(file => names.forall(_.accept(file.getPath))).map(DataFile.of))
 
@@ -88,7 +90,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
   private def below(places: Seq[Place]): Seq[Place] =
     Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
       case (above, (folder, partition)) =>
-        Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf, rules.recursive),
+        Place(above.ofPath, folder, DatasetFiles.read(folder, names, conf, rules.recursive, rules.ignored),
           above.partition ++ partition, above.path :: above.above)
     }
 

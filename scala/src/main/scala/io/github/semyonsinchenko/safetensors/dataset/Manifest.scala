@@ -4,7 +4,14 @@ import java.io.{InputStream, OutputStream}
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.core.{JsonEncoding, JsonFactory, JsonGenerator, JsonParser, JsonProcessingException, JsonToken}
+import com.fasterxml.jackson.core.{
+  JsonEncoding,
+  JsonFactory,
+  JsonGenerator,
+  JsonParser,
+  JsonProcessingException,
+  JsonToken
+}
 import com.fasterxml.jackson.core.util.DefaultPrettyPrinter
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode

@@ -58,7 +58,8 @@ private final class ShardsReader(fault: String => Nothing) {
   }
 
   private def count(json: JsonParser, name: String): Long = {
-    val isLong = json.currentToken == JsonToken.VALUE_NUMBER_INT && json.getNumberType != JsonParser.NumberType.BIG_INTEGER
+    val isLong =
+      json.currentToken == JsonToken.VALUE_NUMBER_INT && json.getNumberType != JsonParser.NumberType.BIG_INTEGER
     if (!isLong || json.getLongValue < 0) fault(s"`$name` is `${json.getText}`, expected a count")
     json.getLongValue
   }

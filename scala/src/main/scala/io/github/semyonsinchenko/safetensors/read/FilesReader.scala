@@ -19,7 +19,7 @@ private[read] final class FilesReader(
     isRemote: Boolean)
     extends PartitionReader[InternalRow] {
 
-  private val state            = new TaskState(task.names, task.caseSensitive, conf)
+  private val state            = new TaskState(task.names, task.caseSensitive, task.ignored, conf)
   private val made             = new RowBatches(parts, task.rows, task.limit, state)
   private val batches: Batches = if (isRemote) new BatchesAhead(made) else new BatchesInTurn(made)
   private var rows             = collection.IndexedSeq.empty[InternalRow]

@@ -2,11 +2,13 @@ package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{GlobFilter, Path}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.OptionSpec
 import io.github.semyonsinchenko.safetensors.dataset.ListingRules
 import io.github.semyonsinchenko.safetensors.format.RepeatedNames
+import io.github.semyonsinchenko.safetensors.storage.IgnoredFiles
 
 /** The options of a read, checked. */
 private[safetensors] final case class ReadOptions(
@@ -14,7 +16,10 @@ private[safetensors] final case class ReadOptions(
     inferSchema: Boolean,
     mergeSchema: Boolean,
     repeatedNames: RepeatedNames,
-    listing: ListingRules)
+    listing: ListingRules) {
+
+  def ignored: IgnoredFiles = listing.ignored
+}
 
 private[safetensors] object ReadOptions {
 
@@ -67,8 +72,23 @@ private[safetensors] object ReadOptions {
       "library takes the last of them without a word; so does a read without this option."
   )(OptionSpec.flag)
 
+  val IgnoreCorruptFiles: OptionSpec[Boolean] = OptionSpec(
+    "ignoreCorruptFiles",
+    None,
+    "Skip the rest of a file that cannot be read, with a warning, instead of failing. By default as `spark.sql.files.ignoreCorruptFiles` " +
+      "says."
+  )(OptionSpec.flag)
+
+  val IgnoreMissingFiles: OptionSpec[Boolean] = OptionSpec(
+    "ignoreMissingFiles",
+    None,
+    "Skip files that a dataset or a checkpoint names and that are missing, and files that are deleted after the data was loaded. By " +
+      "default as `spark.sql.files.ignoreMissingFiles` says."
+  )(OptionSpec.flag)
+
   /** The options that decide which files are read. */
-  val ofFiles: Seq[OptionSpec[_]] = Seq(PathGlobFilter, RecursiveFileLookup, BasePath)
+  val ofFiles: Seq[OptionSpec[_]] =
+    Seq(PathGlobFilter, RecursiveFileLookup, BasePath, IgnoreCorruptFiles, IgnoreMissingFiles)
 
   val all: Seq[OptionSpec[_]] =
     Seq(RowLayout, InferSchema, MergeSchema) ++ ofFiles ++ Seq(RefuseRepeatedNames)
@@ -81,6 +101,13 @@ private[safetensors] object ReadOptions {
     ListingRules(
       PathGlobFilter.get(options),
       RecursiveFileLookup.get(options).get,
-      BasePath.get(options).map(path => path.getFileSystem(conf).makeQualified(path)))
+      BasePath.get(options).map(path => path.getFileSystem(conf).makeQualified(path)),
+      ignored(options)
+    )
+  )
+
+  private def ignored(options: CaseInsensitiveStringMap): IgnoredFiles = IgnoredFiles(
+    corrupt = IgnoreCorruptFiles.get(options).getOrElse(SQLConf.get.ignoreCorruptFiles),
+    missing = IgnoreMissingFiles.get(options).getOrElse(SQLConf.get.ignoreMissingFiles)
   )
 }

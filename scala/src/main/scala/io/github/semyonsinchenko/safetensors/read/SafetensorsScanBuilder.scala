@@ -5,7 +5,6 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.types.StructType
 
-
 /** Collects what the query needs of the files: columns, fields of them, conditions, a count or a limit. */
 private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
     extends ScanBuilder

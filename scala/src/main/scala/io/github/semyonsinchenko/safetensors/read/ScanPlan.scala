@@ -9,8 +9,15 @@ import io.github.semyonsinchenko.safetensors.common.Parallel
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located}
 import io.github.semyonsinchenko.safetensors.format.{RepeatedNames, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
-import io.github.semyonsinchenko.safetensors.read.conditions.{Condition, Conditions, Facts, Operand, Predicates}
+import io.github.semyonsinchenko.safetensors.read.conditions.{
+  Condition,
+  Conditions,
+  Facts,
+  Operand,
+  Predicates
+}
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
+import io.github.semyonsinchenko.safetensors.storage.IgnoredFiles
 
 /**
  * What a task does with each of its files. Goes to the executors.
@@ -18,12 +25,14 @@ import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
  * @param limit no more rows than this are of use
  * @param names whether a header may repeat names
  * @param caseSensitive whether names of columns and tensors must agree in case
+ * @param ignored files that are skipped instead of failing the query
  */
 private[read] final case class TaskPlan(
     rows: FileRows,
     limit: Option[Int],
     names: RepeatedNames,
-    caseSensitive: Boolean)
+    caseSensitive: Boolean,
+    ignored: IgnoredFiles)
 
 /**
  * What a query reads. Made on the driver.
@@ -62,7 +71,8 @@ private[read] final case class ScanPlan(
       source.layout.rows(source.ownColumns, columns, ofTensors),
       limit,
       source.options.repeatedNames,
-      SQLConf.get.caseSensitiveAnalysis)
+      SQLConf.get.caseSensitiveAnalysis,
+      source.options.ignored)
 
   /** What to read of the files that may have rows, as far as that is known without opening them. */
   lazy val parts: Vector[FilePart] = {
@@ -90,7 +100,7 @@ private[read] final case class ScanPlan(
   }
 
   private def limited(files: Vector[DataFile]): Vector[DataFile] = limit match {
-    case Some(rows) if ofTensors.isEmpty =>
+    case Some(rows) if ofTensors.isEmpty && !source.options.ignored.any =>
       var before = 0L
       files.takeWhile { file =>
         val isOfUse = before < rows
@@ -100,9 +110,9 @@ private[read] final case class ScanPlan(
     case _ => files
   }
 
-  /** How many rows the parts have; none where a file must be opened to tell. */
+  /** How many rows the parts have; none where a file must be opened to tell, or may be skipped. */
   lazy val rowCount: Option[Long] =
-    if (!ofTensors.isEmpty) None
+    if (!ofTensors.isEmpty || source.options.ignored.any) None
     else parts.iterator.map(part => source.layout.count(part.file)).foldLeft(Option(0L))((sum, count) =>
       for (all <- sum; one <- count) yield all + one)
 

@@ -11,7 +11,6 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, Snapshot}
-import io.github.semyonsinchenko.safetensors.format.RepeatedNames
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
@@ -28,8 +27,8 @@ private[safetensors] object SchemaInference {
    */
   def of(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType = {
     val own = options.layout.schema.getOrElse(
-      if (options.mergeSchema) merged(snapshot, options.repeatedNames, conf)
-      else if (options.inferSchema) ofFirst(snapshot, options.repeatedNames, conf)
+      if (options.mergeSchema) merged(snapshot, options, conf)
+      else if (options.inferSchema) ofFirst(snapshot, options, conf)
       else throw new InvalidRequestException(
         "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
           "take it from the header of the first file. The option `layout=long` needs none: a row is a tensor then."))
@@ -42,12 +41,13 @@ private[safetensors] object SchemaInference {
     StructType(own.fields ++ snapshot.partitions.fields)
   }
 
-  private def ofFirst(snapshot: Snapshot, repeated: RepeatedNames, conf: Configuration): StructType =
+  private def ofFirst(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType =
     if (snapshot.files.isEmpty) ofNoRows(snapshot)
     else refusing {
-      val first = firstOf(snapshot, conf)
-      val found = names(first, repeated, conf)
-      if (found.size > MaxColumns) tooMany(first.path)
+      val candidates = (firstOf(snapshot, conf) +: snapshot.files).iterator
+      val (file, found) = candidates.flatMap(file => names(file, options, conf).map(file -> _)).nextOption()
+        .getOrElse(throw new InvalidRequestException("No schema can be inferred: no file can be read."))
+      if (found.size > MaxColumns) tooMany(file.path)
       schema(found.map(_ -> false))
     }
 
@@ -70,11 +70,11 @@ private[safetensors] object SchemaInference {
   }
 
   /** A column for each tensor of any file, in the order in which they come first. */
-  private def merged(snapshot: Snapshot, repeated: RepeatedNames, conf: Configuration): StructType =
+  private def merged(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType =
     if (snapshot.files.isEmpty) ofNoRows(snapshot)
     else {
       val counts = mutable.LinkedHashMap.empty[String, Long]
-      refusing(namesOf(snapshot.files, repeated, conf)).foreach { case (name, times) =>
+      refusing(namesOf(snapshot.files, options, conf)).foreach { case (name, times) =>
         counts(name) = counts.getOrElse(name, 0L) + times
       }
       if (counts.size > MaxColumns) tooMany("All files together")
@@ -84,15 +84,15 @@ private[safetensors] object SchemaInference {
   /** The names, each with the number of files that have it; a name may come several times. */
   private def namesOf(
       files: Vector[DataFile],
-      repeated: RepeatedNames,
+      options: ReadOptions,
       conf: Configuration): Seq[(String, Long)] =
     if (files.size <= SQLConf.get.parallelPartitionDiscoveryThreshold)
-      Parallel.map(files)(file => counted(Seq(file), repeated, conf)).flatten
+      Parallel.map(files)(file => counted(Seq(file), options, conf)).flatten
     else {
       val context = SparkSession.active.sparkContext
       val shared  = context.broadcast(new SerializableConfiguration(conf))
       context.parallelize(files, tasks(files.size, context.defaultParallelism)).mapPartitions(some =>
-        counted(some.toSeq, repeated, shared.value.value).iterator).collect().toSeq
+        counted(some.toSeq, options, shared.value.value).iterator).collect().toSeq
     }
 
   // Enough for tasks of unequal length; each costs more than the headers of some small files.
@@ -102,17 +102,20 @@ private[safetensors] object SchemaInference {
   /** One more than columns may be is enough to tell that there are too many. */
   private def counted(
       files: Seq[DataFile],
-      repeated: RepeatedNames,
+      options: ReadOptions,
       conf: Configuration): Seq[(String, Long)] = {
     val counts = mutable.LinkedHashMap.empty[String, Long]
     files.iterator.takeWhile(_ => counts.size <= MaxColumns).foreach(file =>
-      names(file, repeated, conf).foreach(name => counts(name) = counts.getOrElse(name, 0L) + 1))
+      names(file, options, conf).toSeq.flatten.foreach(name => counts(name) = counts.getOrElse(name, 0L) + 1))
     counts.iterator.take(MaxColumns + 1).toSeq
   }
 
-  private def names(file: DataFile, repeated: RepeatedNames, conf: Configuration): Seq[String] =
-    Using.resource(Sources.open(file, conf))(Sources.header(_, repeated)).tensors.map(_.name)
-      .filter(name => file.tensors.forall(_(name)))
+  /** The names of the file's tensors; none if the file is to be ignored. */
+  private def names(file: DataFile, options: ReadOptions, conf: Configuration): Option[Seq[String]] =
+    try {
+      val header = Using.resource(Sources.open(file, conf))(Sources.header(_, options.repeatedNames))
+      Some(header.tensors.map(_.name).filter(name => file.tensors.forall(_(name))))
+    } catch { case e: UnreadableFileException if options.ignored.covers(e) => None }
 
   private def refusing[A](reading: => A): A =
     try reading

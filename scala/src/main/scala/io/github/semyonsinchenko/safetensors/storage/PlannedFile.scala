@@ -49,7 +49,9 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def gone: UnreadableFileException = new UnreadableFileException(
     if (file.isListed) s"$name is gone: it was there when the table was loaded. $Again"
-    else s"$name is gone, though the manifest of its dataset names it. $Restore")
+    else s"$name is gone, though the manifest of its dataset names it. $Restore",
+    isMissing = true
+  )
 
   def changed(now: Long): UnreadableFileException = new UnreadableFileException(
     if (file.isListed)

@@ -222,7 +222,7 @@ class FailureTest extends FaultyWrites("local[2]") {
       case s"_temporary/$_"      => "files of tasks"
       case s"_index-$_"          => "runs of the index"
       case s"part-$_"            => "shards without a name in the manifest"
-      case "_pending" => "the commit's record"
+      case "_pending"            => "the commit's record"
       case s".$file.json.$_.tmp" => "a new manifest"
       case s".$file.parquet.$_"  => "a new index"
       case other                 => other

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, RepeatedNames, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
-import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
+import io.github.semyonsinchenko.safetensors.storage.{IgnoredFiles, Sources, UnreadableFileException}
 
 /**
  * A file, or a split of one, that a task reads.
@@ -31,6 +31,7 @@ private[read] final case class FilePart(
 private[read] final class TaskState(
     val names: RepeatedNames,
     val caseSensitive: Boolean,
+    val ignored: IgnoredFiles,
     val conf: Configuration) {
   val metrics = new ReadCounters
 
@@ -71,7 +72,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
 
   /** The tensors of this part. If an index names them, the header is not read. */
   def tensors: IndexedSeq[TensorInfo] = part.located match {
-    case Located.At(tensors) => tensors
+    case Located.At(tensors)                                                => tensors
     case Located.Somewhere if part.span == Span.All && file.tensors.isEmpty => header.tensors
     case Located.Somewhere =>
       header.tensors.filter(tensor => part.span.contains(start(tensor)) && isData(tensor))
@@ -105,7 +106,8 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     else byFoldedName.getOrElse(folded(name), Vector.empty).filter(_.name.equalsIgnoreCase(name)) match {
       case found if found.size < 2 => found.headOption
       case several => throw new UnreadableFileException(
-          s"${file.path} has several tensors for the column `$name`: ${several.map(t => s"`${t.name}`").mkString(", ")}. Name one of " +
+          s"${file.path} has several tensors for the column `$name`: ${several.map(t =>
+              s"`${t.name}`").mkString(", ")}. Name one of " +
             "them exactly, or set `spark.sql.caseSensitive` to `true`.")
     }
 

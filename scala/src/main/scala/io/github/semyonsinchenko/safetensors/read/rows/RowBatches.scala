@@ -3,6 +3,9 @@ package io.github.semyonsinchenko.safetensors.read.rows
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.slf4j.LoggerFactory
+
+import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 
 /**
  * Rows whose bytes are read together.
@@ -51,7 +54,23 @@ private[read] final class RowBatches(
   private var left           = limit.fold(Long.MaxValue)(_.toLong)
 
   /** The next batch. It replaces the one that `memory` held. */
-  def next(memory: RowMemory): RowBatch = {
+  def next(memory: RowMemory): RowBatch =
+    Iterator.continually(attempt(memory)).collectFirst { case Some(batch) => batch }.get
+
+  /** None if a file is to be ignored from here on. */
+  private def attempt(memory: RowMemory): Option[RowBatch] = {
+    val before = left
+    try Some(read(memory))
+    catch {
+      case e: UnreadableFileException if task.ignored.covers(e) =>
+        RowBatches.log.warn(s"Skipped the rest of a file: ${e.getMessage}")
+        planned = Iterator.empty
+        left = before
+        None
+    }
+  }
+
+  private def read(memory: RowMemory): RowBatch = {
     task.memory = memory
     memory.reset()
     while (left > 0 && !planned.hasNext && remaining.hasNext) open(remaining.next())
@@ -72,6 +91,8 @@ private[read] final class RowBatches(
   private def open(part: FilePart): Unit = {
     close()
     file = new OpenFile(part, task)
+    // Also if no row needs anything of the file: a count must not count a row of a file that is skipped.
+    if (task.ignored.any) file.header
     planned = rows.of(file)
   }
 
@@ -79,4 +100,8 @@ private[read] final class RowBatches(
     file.close()
     file = null
   }
+}
+
+private object RowBatches {
+  private val log = LoggerFactory.getLogger(classOf[RowBatches])
 }

@@ -13,7 +13,7 @@ import io.github.semyonsinchenko.safetensors.dataset.DataFile
 import io.github.semyonsinchenko.safetensors.format.{Bytes, RepeatedNames}
 import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
 import io.github.semyonsinchenko.safetensors.read.conditions.Conditions
-import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
+import io.github.semyonsinchenko.safetensors.storage.{IgnoredFiles, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.{CountingFileSystem, Requests, StuckFileSystem, TempDir}
 
 class BatchesAheadTest extends AnyFunSuite with Eventually {
@@ -39,7 +39,7 @@ class BatchesAheadTest extends AnyFunSuite with Eventually {
       val rows = LongRows(columns, Conditions(Vector.empty))
       val ahead =
         new BatchesAhead(new RowBatches(Seq(part), rows, limit,
-            new TaskState(RepeatedNames.LastCounts, conf)))
+            new TaskState(RepeatedNames.LastCounts, caseSensitive = false, IgnoredFiles.None, conf)))
       try body(ahead, file)
       finally ahead.close()
     }

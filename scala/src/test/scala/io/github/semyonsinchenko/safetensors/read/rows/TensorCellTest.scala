@@ -15,6 +15,7 @@ import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 import io.github.semyonsinchenko.safetensors.format.{Bytes, Dtype, RepeatedNames, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.TensorField
+import io.github.semyonsinchenko.safetensors.storage.IgnoredFiles
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
@@ -48,7 +49,7 @@ class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       Files.write(path, Bytes.file("""{"t":["U8",[40],[0,40]]}""", data = 40))
       val file = new OpenFile(
         FilePart(DataFile(path.toString, Files.size(path))),
-        new TaskState(RepeatedNames.LastCounts, caseSensitive = false, new Configuration))
+        new TaskState(RepeatedNames.LastCounts, caseSensitive = false, IgnoredFiles.None, new Configuration))
       forAll(Gen.oneOf(fieldSets), tensors) { (names, tensor) =>
         file.memory.reserve(1000)
         val old = file.memory.chunk

@@ -1,0 +1,13 @@
+package io.github.semyonsinchenko.safetensors.storage
+
+/** The files that a read leaves out instead of failing, as `ignoreCorruptFiles` and `ignoreMissingFiles` say. */
+final case class IgnoredFiles(corrupt: Boolean, missing: Boolean) {
+
+  def any: Boolean = corrupt || missing
+
+  def covers(error: UnreadableFileException): Boolean = if (error.isMissing) missing else corrupt
+}
+
+object IgnoredFiles {
+  val None: IgnoredFiles = IgnoredFiles(corrupt = false, missing = false)
+}
