@@ -1,0 +1,64 @@
+"""Datasets of many shards: a manifest names them, and none but the first is there."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+import safetensors_spark as sts
+from benchmarks.harness import Contender, measure, table
+from benchmarks.read import read
+
+MANIFEST = "dataset_manifest.json"
+SHARDS = (10_000, 100_000, 1_000_000)
+SHARD_BYTES = 300_000_000
+
+
+def run(_: int, rounds: int, folder: Path) -> Iterator[str]:
+    """What a driver of 2 GB does before and after the tasks; a million shards are 300 TB."""
+    builder = sts.configure(SparkSession.builder).master("local[2]")
+    fixed = {"driver.memory": "2g", "ui.enabled": "false", "log.level": "ERROR", "ui.showConsoleProgress": "false"}
+    spark = builder.config(map={f"spark.{name}": value for name, value in fixed.items()}).getOrCreate()
+    try:
+        for number in SHARDS:
+            yield f"{number:,} shards\n{actions(spark, number, rounds, folder / str(number))}"
+    finally:
+        spark.stop()
+
+
+def actions(spark: SparkSession, number: int, rounds: int, folder: Path) -> str:
+    dataset = folder / "dataset"
+    append(spark, dataset)
+    name_shards(dataset, number)
+    contenders = [
+        Contender("load", lambda _: read(spark, dataset, "rows")),
+        Contender("load and plan", lambda _: plan(read(spark, dataset, "rows"))),
+        Contender("load and count", lambda _: read(spark, dataset, "rows").count()),
+        Contender("append of one shard", lambda _: append(spark, dataset)),
+    ]
+    return table(contenders, measure(contenders, rounds, folder), 0)
+
+
+def append(spark: SparkSession, dataset: Path) -> None:
+    rows = spark.range(0, 10, 1, 1)
+    rows.write.format("safetensors").mode("append").option("batch_size", 10).save(str(dataset))
+
+
+def plan(df: DataFrame) -> int:
+    """Makes the tasks of a scan, and runs none."""
+    partitions: int = df.select("id.data")._jdf.queryExecution().executedPlan().execute().getNumPartitions()
+    return partitions
+
+
+def name_shards(dataset: Path, number: int) -> None:
+    """Adds shards to the manifest that are not there."""
+    manifest = json.loads((dataset / MANIFEST).read_text())
+    [first] = manifest["shards"]
+    large = first | {"bytes": SHARD_BYTES}
+    names = (f"part-{i:05d}-550e8400-e29b-41d4-a716-{i:08x}0000.safetensors" for i in range(1, number))
+    manifest["shards"] = [first, *(large | {"file": name} for name in names)]
+    manifest["total_samples"] = first["samples_count"] * number
+    manifest["total_bytes"] = first["bytes"] + SHARD_BYTES * (number - 1)
+    with (dataset / MANIFEST).open("w") as out:
+        json.dump(manifest, out)
