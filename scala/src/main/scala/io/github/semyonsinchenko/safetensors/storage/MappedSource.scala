@@ -78,7 +78,8 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
   override def close(): Unit = synchronized {
     handle.close()
     for (index <- windows.indices if windows(index) != null) {
-      unmap(windows(index))
+      // A long task would keep the address space and the disk space of every file that it has read.
+      DirectMemory.free(windows(index))
       windows(index) = null
     }
   }
@@ -86,15 +87,4 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
 
 private object MappedSource {
   private final val Window = 1L << 30
-
-  // Before Java 22 there is no public way to unmap before garbage collection. A long task would keep the address space and the
-  // disk space of every file that it has read. The module system allows `sun.misc.Unsafe.invokeCleaner` on all Java versions
-  // that Spark supports.
-  private val unsafe = {
-    val field = classOf[sun.misc.Unsafe].getDeclaredField("theUnsafe")
-    field.setAccessible(true)
-    field.get(null).asInstanceOf[sun.misc.Unsafe]
-  }
-
-  private def unmap(window: MappedByteBuffer): Unit = unsafe.invokeCleaner(window)
 }

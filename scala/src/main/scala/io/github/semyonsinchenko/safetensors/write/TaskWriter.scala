@@ -1,7 +1,6 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
@@ -33,17 +32,13 @@ private[write] final class TaskWriter(
   task.setUp()
 
   private val metrics = new WriteCounters
-  private val pages   = Pages.forTask(plan.columns.size, cores)
+  private val pages   = Pages.forTask(plan.columns.size)
   private val shards  = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
   private val writer = plan.mode match {
     case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), shards)
     case keyed: WriteMode.KeyValue =>
       new KeyValueShardWriter(plan, keyed, partition, () => newPayload(), shards)
   }
-
-  /** How many tasks this JVM may run at once. */
-  private def cores: Int =
-    SparkEnv.get.conf.getInt("spark.executor.cores", Runtime.getRuntime.availableProcessors)
 
   private def newPayload(): Payload = new Payload(pages, () => SpillFile.create())
 

@@ -5,17 +5,19 @@ import java.nio.ByteBuffer
 import scala.collection.mutable
 
 /**
- * Bytes of a shard that is not closed yet. The format puts the header first, and the header is known last, so that they
- * must be kept: in pages outside the heap while there are some to be had, behind them in a file on the local disk.
+ * The tensor bytes of an open shard. A file begins with its header, which is known only when the shard closes, so the bytes
+ * wait: in pages, and in a file on the local disk when there is no memory for more pages.
  */
 private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) extends AutoCloseable {
 
-  private val full  = mutable.ArrayBuffer.empty[ByteBuffer]
-  private var spill = Option.empty[SpillFile]
-  private var page  = pages.take(pages.pageSize)
-  private var moved = 0L
+  private val full    = mutable.ArrayBuffer.empty[ByteBuffer]
+  private var spilled = Option.empty[SpillFile]
+  private var page    = pages.take(pages.pageSize)
+  private var moved   = 0L
 
-  /** A little-endian buffer with room for `count` bytes at its position; what is put there is appended. */
+  pages.onSpill(() => spill())
+
+  /** A little-endian buffer with room for `count` bytes at its position. What is put there is appended. */
   def room(count: Int): ByteBuffer = {
     if (page.remaining < count) {
       retire()
@@ -27,12 +29,22 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
   private def retire(): Unit = {
     moved += page.position()
     if (page.position() == 0) pages.giveBack(page)
-    else if (spill.isEmpty && pages.hasRoom) full += page
     else {
-      if (spill.isEmpty) spill = Some(openSpill())
-      spill.get.append(page.flip())
-      pages.giveBack(page)
+      full += page
+      if (!pages.reserve()) spill()
     }
+  }
+
+  /** Moves the full pages to the local disk. */
+  private def spill(): Unit = if (full.nonEmpty) {
+    if (spilled.isEmpty) spilled = Some(openSpill())
+    full.foreach(filled => spilled.get.append(filled.flip()))
+    giveBackFull()
+  }
+
+  private def giveBackFull(): Unit = {
+    full.foreach(pages.giveBack)
+    full.clear()
   }
 
   def append(bytes: ByteBuffer): Unit =
@@ -55,28 +67,24 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
 
   def size: Long = moved + page.position()
 
-  /** Hands all bytes over, in order, and begins anew. */
+  /** Passes all bytes to `out`, in order, and clears the payload. */
   def drain(out: ByteBuffer => Unit): Unit = {
+    spilled.foreach(_.copyTo(out, pages))
     full.foreach(filled => out(filled.flip()))
-    full.foreach(pages.giveBack)
-    full.clear()
-    spill.foreach(_.copyTo(out, pages))
     out(page.flip())
     clear()
   }
 
-  /** Forgets all bytes. */
   def clear(): Unit = {
-    full.foreach(pages.giveBack)
-    full.clear()
-    spill.foreach(_.close())
-    spill = None
+    giveBackFull()
+    spilled.foreach(_.close())
+    spilled = None
     moved = 0
     page.clear()
     ()
   }
 
-  /** Gives all memory back; nothing can be appended any more. */
+  /** Gives back all memory. Nothing can be appended afterwards. */
   override def close(): Unit = if (page != null) {
     clear()
     pages.giveBack(page)

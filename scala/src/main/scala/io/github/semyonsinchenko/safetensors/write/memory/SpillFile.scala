@@ -1,20 +1,33 @@
 package io.github.semyonsinchenko.safetensors.write.memory
 
-import java.io.{File, IOException}
+import java.io.{File, IOException, InputStream, OutputStream}
 import java.nio.ByteBuffer
-import java.nio.channels.FileChannel
+import java.nio.channels.{Channels, FileChannel, ReadableByteChannel, WritableByteChannel}
 import java.nio.file.StandardOpenOption.{CREATE, DELETE_ON_CLOSE, READ, WRITE}
 
-import io.github.semyonsinchenko.safetensors.storage.StorageException
+import org.apache.spark.SparkEnv
 
-/** Bytes on the local disk until their shard is closed. The file is gone when it is closed, however that comes about. */
-private[write] final class SpillFile(file: File) extends AutoCloseable {
+import io.github.semyonsinchenko.safetensors.storage.{ChunkedWrite, StorageException}
+
+/**
+ * Bytes of an open shard on the local disk. The file is deleted when it is closed, or when the process ends.
+ *
+ * @param encrypt wraps what is written, or returns it as it is
+ * @param decrypt wraps what is read, or returns it as it is
+ */
+private[write] final class SpillFile(
+    file: File,
+    encrypt: OutputStream => OutputStream = identity,
+    decrypt: InputStream => InputStream = identity)
+    extends AutoCloseable {
 
   private val channel = keeping(FileChannel.open(file.toPath, CREATE, READ, WRITE, DELETE_ON_CLOSE))
+  private val plain   = Channels.newOutputStream(channel)
+  private val stream  = keeping(encrypt(plain))
+  private val target: WritableByteChannel =
+    if (stream eq plain) channel else Channels.newChannel(stream)
 
-  def size: Long = channel.position()
-
-  def append(bytes: ByteBuffer): Unit = keeping(while (bytes.hasRemaining) channel.write(bytes))
+  def append(bytes: ByteBuffer): Unit = keeping(ChunkedWrite(target, bytes))
 
   private def keeping[A](body: => A): A =
     try body
@@ -26,15 +39,20 @@ private[write] final class SpillFile(file: File) extends AutoCloseable {
         )
     }
 
-  /** Through a page of `pages`, so that no other memory is needed. */
+  /** Passes all bytes to `out`, through one page of `pages`. Nothing can be appended afterwards. */
   def copyTo(out: ByteBuffer => Unit, pages: Pages): Unit = {
-    val page     = pages.take(pages.pageSize)
-    var position = 0L
-    while (position < size) {
-      position += channel.read(page.clear(), position)
-      out(page.flip())
-    }
+    keeping(stream.flush())
+    channel.position(0)
+    val source = reader()
+    val page   = pages.take(pages.pageSize)
+    while (source.read(page.clear()) >= 0) out(page.flip())
     pages.giveBack(page)
+  }
+
+  private def reader(): ReadableByteChannel = {
+    val bytes     = Channels.newInputStream(channel)
+    val decrypted = decrypt(bytes)
+    if (decrypted eq bytes) channel else Channels.newChannel(decrypted)
   }
 
   override def close(): Unit = channel.close()
@@ -42,7 +60,13 @@ private[write] final class SpillFile(file: File) extends AutoCloseable {
 
 private[write] object SpillFile {
 
-  /** A new one in one of Spark's local directories. */
-  def create(): SpillFile =
-    new SpillFile(org.apache.spark.SparkEnv.get.blockManager.diskBlockManager.createTempLocalBlock()._2)
+  /** A new file in one of Spark's local directories, encrypted if `spark.io.encryption.enabled` is set. */
+  def create(): SpillFile = {
+    val env        = SparkEnv.get
+    val serializer = env.serializerManager
+    new SpillFile(
+      env.blockManager.diskBlockManager.createTempLocalBlock()._2,
+      out => serializer.wrapForEncryption(out),
+      in => serializer.wrapForEncryption(in))
+  }
 }
