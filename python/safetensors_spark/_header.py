@@ -214,7 +214,8 @@ def _in_order(tensors: Mapping[str, TensorInfo], buffer: int, file: str) -> Iter
             detail = f"{name} has the shape {list(tensor.shape)}, too large for 64 bits"
             raise InvalidFileError(file, "ValidationOverflow", detail)
         if bits % 8:
-            raise InvalidFileError(file, "MisalignedSlice", f"{name} has {bits} bits, which are no whole bytes")
+            what = f"{name} has {bits} bits, which is not a whole number of bytes"
+            raise InvalidFileError(file, "MisalignedSlice", what)
         if tensor.bytes != bits // 8:
             detail = (
                 f"{name} has {tensor.bytes} bytes, but shape {list(tensor.shape)} of {tensor.dtype} takes {bits // 8}"

@@ -9,10 +9,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 
-/** The options in what CREATE TABLE says of a table by path, and the refusal of what such a table cannot keep. */
+/** Extracts the options of a CREATE TABLE by path, and refuses properties that such a table cannot store. */
 private[safetensors] object CreateOptions {
 
-  // What else Spark puts among them. The provider is checked by itself.
+  // Properties that Spark adds. The provider is checked separately.
   private val sparks =
     Set(PROP_PROVIDER, PROP_OWNER, PROP_EXTERNAL, PROP_IS_MANAGED_LOCATION, PROP_COLLATION, "table_type")
 
@@ -21,7 +21,7 @@ private[safetensors] object CreateOptions {
     val options            = prefixed.map { case (name, value) => name.stripPrefix(OPTION_PREFIX) -> value }
     checkProvider(others.get(PROP_PROVIDER))
     checkLocation(others.keySet ++ options.keySet)
-    // Spark names each option a second time, without the prefix.
+    // Spark adds each option a second time, without the prefix.
     checkOthers(others.keySet -- sparks -- options.keySet)
     new CaseInsensitiveStringMap(options.asJava)
   }
@@ -29,17 +29,17 @@ private[safetensors] object CreateOptions {
   private def checkOthers(names: Set[String]): Unit =
     names.headOption.foreach(name =>
       throw new InvalidRequestException(
-        s"A dataset keeps no comment and no table properties, but got `$name`. What concerns the write stands behind OPTIONS."))
+        s"A dataset stores no comment and no table properties, but got `$name`. Pass write options with OPTIONS."))
 
   private def checkProvider(provider: Option[String]): Unit =
     provider.filterNot(_.equalsIgnoreCase("safetensors")).foreach { other =>
       throw new InvalidRequestException(
-        s"A table of this catalog is a safetensors dataset, and cannot be one of `$other`. Say USING safetensors, or nothing; " +
-          "for a DataFrame's `saveAsTable`, `.format(\"safetensors\")`.")
+        s"A table of this catalog is a safetensors dataset, and cannot use `$other`. Use USING safetensors or omit it; " +
+          "with a DataFrame's `saveAsTable`, use `.format(\"safetensors\")`.")
     }
 
   private def checkLocation(names: Set[String]): Unit =
     if (names.map(_.toLowerCase).exists(Set("path", "paths", PROP_LOCATION)))
       throw new InvalidRequestException(
-        "The name of the table is its path, so that it takes neither LOCATION nor an option `path`.")
+        "The name of the table is its path. It takes neither LOCATION nor an option `path`.")
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, NamespaceChange, Supp
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.read.Layout
 
-/** The namespaces of a catalog of paths: the layouts, and there are no others. */
+/** The namespaces of a catalog of paths: one for each layout. */
 private[safetensors] trait LayoutNamespaces extends SupportsNamespaces {
 
   private def layouts: Seq[String] = Layout.all.map(_.name)
@@ -23,12 +23,12 @@ private[safetensors] trait LayoutNamespaces extends SupportsNamespaces {
   protected def isNamespace(namespace: Array[String]): Boolean =
     namespace.isEmpty || layoutNamed(namespace).isDefined
 
-  /** The layout that a table's name asks for, if it does. */
+  /** The layout in a table's name, if any. */
   protected def layoutOf(ident: Identifier): Option[Layout] = {
     if (!isNamespace(ident.namespace)) throw new NoTableException(
       ident,
-      s"`${ident.namespace.mkString(".")}` is no layout: expected ${layouts.mkString(" or ")}, or none, as in " +
-        s"$name.`path`. A path with dots or slashes stands in backquotes."
+      s"`${ident.namespace.mkString(".")}` is not a layout: expected ${layouts.mkString(" or ")}, or none, as in " +
+        s"$name.`path`. Put a path with dots or slashes in backquotes."
     )
     layoutNamed(ident.namespace)
   }
@@ -41,10 +41,10 @@ private[safetensors] trait LayoutNamespaces extends SupportsNamespaces {
 
   override def namespaceExists(namespace: Array[String]): Boolean = isNamespace(namespace)
 
-  /** The jar's version: what `DESCRIBE NAMESPACE EXTENDED` shows, and all that a Connect client can ask. */
+  /** The jar's version. `DESCRIBE NAMESPACE EXTENDED` shows it, which is how Connect clients find it. */
   override def loadNamespaceMetadata(namespace: Array[String]): util.Map[String, String] = {
     if (!isNamespace(namespace)) throw new NoSuchNamespaceException(namespace)
-    // Only a jar has one.
+    // Classes outside a jar have none.
     Option(getClass.getPackage.getImplementationVersion).map(version => Map("version" -> version)).getOrElse(
       Map.empty[String, String]).asJava
   }

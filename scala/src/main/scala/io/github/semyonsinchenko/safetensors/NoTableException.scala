@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.connector.catalog.Identifier
 
-/** A name in the catalog that is no table, in our words, and with the condition by which Spark knows such errors. */
+/** A name in the catalog that is not a table. It has our message, and the condition that Spark expects for such errors. */
 private[safetensors] final class NoTableException(ident: Identifier, message: String)
     extends AnalysisException(
       s"[${NoTableException.Condition}] $message",

@@ -15,9 +15,9 @@ import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaIn
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /**
- * What is at a path, as the catalog's table.
+ * A table of the catalog: the data at a path.
  *
- * @param options those that the table was loaded with, its layout among them
+ * @param options the options that the table was loaded with, including its layout
  */
 private[safetensors] final class PathTable private (
     override val schema: StructType,
@@ -36,7 +36,7 @@ private[safetensors] final class PathTable private (
       TableCatalog.PROP_LOCATION -> location)).asJava
   }
 
-  /** Those of the dataset's last write. */
+  /** The options of the dataset's last write. */
   private def lastOptions: Map[String, String] =
     PathTable.manifestOf(options, loaded).fold(Map.empty[String, String])(_.options)
 
@@ -45,25 +45,25 @@ private[safetensors] final class PathTable private (
     super.newScanBuilder(callOptions)
   }
 
-  /** Spark has asked for the columns before it hands over a query's options. */
+  /** Spark asks for the columns before it passes a query's options. */
   private def checkUnchanged(option: OptionSpec[_], callOptions: CaseInsensitiveStringMap): Unit = {
     def text(from: CaseInsensitiveStringMap) = Option(from.get(option.name))
     val own                                  = text(options).orElse(option.default)
     if (text(callOptions).exists(asked => !own.exists(_.equalsIgnoreCase(asked))))
       throw new InvalidRequestException(
-        s"The option `${option.name}` comes too late here, as the table has its columns already. ${instead(
+        s"The option `${option.name}` comes too late here: the table already has its columns. ${instead(
             option, callOptions)}")
   }
 
   private def instead(option: OptionSpec[_], callOptions: CaseInsensitiveStringMap): String = option match {
     case ReadOptions.RowLayout =>
       val layout = ReadOptions.RowLayout.get(callOptions).get
-      s"Let the name say it: safetensors.${layout.name}.`${options.get("path")}`."
+      s"Put it in the name: safetensors.${layout.name}.`${options.get("path")}`."
     case other =>
-      s"Set `spark.sql.catalog.safetensors.${other.name}`, or read by `spark.read.format(\"safetensors\")`."
+      s"Set `spark.sql.catalog.safetensors.${other.name}`, or use `spark.read.format(\"safetensors\")`."
   }
 
-  /** A write that says neither `batch_size` nor `name_col` goes on as the last one did. */
+  /** A write with neither `batch_size` nor `name_col` uses the options of the last write. */
   override protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     val asked = super.optionsOfWrite(callOptions)
     if (PathTable.modes.exists(asked.containsKey)) asked
@@ -84,7 +84,7 @@ private[safetensors] object PathTable {
 
   private val modes = Seq(WriteOptions.BatchSize.name, WriteOptions.NameColumn.name)
 
-  /** Spark compares what is written with no columns: arrays are written, and tensors read. */
+  /** Disables Spark's comparison of columns: arrays are written, and tensors are read. */
   def anySchema(capabilities: util.Set[TableCapability]): util.Set[TableCapability] = {
     val all = util.EnumSet.copyOf(capabilities)
     all.add(TableCapability.ACCEPT_ANY_SCHEMA)
@@ -101,7 +101,7 @@ private[safetensors] object PathTable {
     new PathTable(schema, options, snapshot)
   }
 
-  /** The manifest of the one path, if that is a dataset. */
+  /** The manifest, if there is one path and it is a dataset. */
   private def manifestOf(options: CaseInsensitiveStringMap, snapshot: Snapshot): Option[Manifest] =
     Location.all(options, SafetensorsTable.hadoopConf(options)) match {
       case Seq(path) => snapshot.manifestOf(path)

@@ -20,14 +20,13 @@ import io.github.semyonsinchenko.safetensors.write.commit.Existing
  * Tables by path, and the tensor functions: ``SELECT safetensors.st_to_array(x) FROM safetensors.`/data/points` ``, in a session
  * with `spark.sql.catalog.safetensors=io.github.semyonsinchenko.safetensors.SafetensorsCatalog`.
  *
- * A name is the path of anything that `spark.read.format("safetensors").load` takes. It has no schema, so that one is inferred.
- * Of a dataset in batches a row is a sample, so that what was written comes back; of one by key a row is a tensor, as each of
- * its files has other tensors; of anything else a row is a file. A namespace says otherwise:
- * ``safetensors.long.`/models/bert.safetensors` ``. That is no option, because Spark asks a catalog for a table's columns before
- * it tells the options of the query. What counts for all tables stands behind the catalog's own setting, as in
+ * A table name is any path that `spark.read.format("safetensors").load` accepts. Its schema is inferred. A row is a sample of a
+ * dataset in batches, a tensor of a key-value dataset, and a file of anything else. A namespace selects another layout:
+ * ``safetensors.long.`/models/bert.safetensors` ``. An option could not, because Spark asks for a table's columns before it
+ * passes the options of a query. Settings of the catalog apply to all its tables, as in
  * `spark.sql.catalog.safetensors.layout=long`.
  *
- * `CREATE TABLE ... AS SELECT` and `REPLACE TABLE ... AS SELECT` write a dataset, in one commit. Nothing here deletes one.
+ * `CREATE TABLE ... AS SELECT` and `REPLACE TABLE ... AS SELECT` write a dataset in one commit. The catalog never deletes one.
  */
 final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces with FunctionCatalog {
 
@@ -46,8 +45,8 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
     try PathTable.of(optionsOf(ident))
     catch { case e: NoDataException => throw new NoTableException(ident, e.getMessage) }
 
-  // For a write. Spark may create what it does not find, and knows that by this exception alone. For a read that would end in
-  // words about Spark's own files by path.
+  // For a write. Only this exception lets Spark create a missing table. For a read, it would lead to a message about Spark's
+  // own path-based tables.
   override def loadTable(ident: Identifier, privileges: util.Set[TableWritePrivilege]): Table =
     try loadTable(ident)
     catch { case _: NoTableException => throw new NoSuchTableException(ident) }
@@ -56,7 +55,7 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
 
   override def loadTable(ident: Identifier, timestamp: Long): Table = refuse("has no versions", "")
 
-  /** Whether there is something at the path, be it damaged. */
+  /** Whether there is data at the path, even if it is damaged. */
   override def tableExists(ident: Identifier): Boolean =
     isNamespace(ident.namespace) && (
       try { SafetensorsTable.snapshot(optionsOf(ident), new StructType); true }
@@ -65,7 +64,7 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
         case _: InvalidRequestException | _: DataException => true
       })
 
-  /** None: what lies at paths is not listed. */
+  /** Always empty: paths are not listed. */
   override def listTables(namespace: Array[String]): Array[Identifier] = {
     loadNamespaceMetadata(namespace)
     Array.empty
@@ -104,7 +103,7 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
     new StagedDataset(schema, options, existing)
   }
 
-  /** The options that a table is loaded with. */
+  /** The options to load a table with. */
   private def optionsOf(ident: Identifier): CaseInsensitiveStringMap = {
     val layout = layoutOf(ident).map(ReadOptions.RowLayout.name -> _.name)
     val own    = new CaseInsensitiveStringMap((Map("path" -> ident.name) ++ layout).asJava)
@@ -118,17 +117,17 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
       properties: util.Map[String, String]): Table = throw StagedDataset.withoutRows
 
   override def alterTable(ident: Identifier, changes: TableChange*): Table =
-    refuse("cannot be altered", "Replace it by CREATE OR REPLACE TABLE ... AS SELECT.")
+    refuse("cannot be altered", "Use CREATE OR REPLACE TABLE ... AS SELECT.")
 
-  // Nothing is deleted: a path may hold what no table of this catalog has written.
+  // Nothing is deleted: a path may contain data that this catalog did not write.
   override def dropTable(ident: Identifier): Boolean =
-    refuse("cannot be dropped", "Delete the directory, if the data is to go.")
+    refuse("cannot be dropped", "Delete the directory to delete the data.")
 
   override def renameTable(from: Identifier, to: Identifier): Unit =
     refuse("cannot be renamed", "Rename the directory.")
 
   private def refuse(what: String, instead: String): Nothing = throw new InvalidRequestException(
-    s"A table of the catalog `$catalogName` is what lies at a path: it $what. $instead".trim)
+    s"A table of the catalog `$catalogName` is the data at a path: it $what. $instead".trim)
 
   override def listFunctions(namespace: Array[String]): Array[Identifier] =
     if (namespace.isEmpty) CatalogFunctions.all.map(f => Identifier.of(namespace, f.name)).toArray

@@ -15,16 +15,16 @@ import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.dataset.Snapshot
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
 
-/** What `format("safetensors")` names. */
+/** The data source `safetensors`. */
 final class SafetensorsDataSource extends TableProvider with DataSourceRegister
     with StreamSinkProvider {
 
   override def shortName(): String = "safetensors"
 
-  // A write brings its schema, and the directory may not be there yet; so does a read with `.schema(...)`.
+  // Writes, and reads with `.schema(...)`, have a schema. The directory of a write need not exist yet.
   override def supportsExternalMetadata(): Boolean = true
 
-  // What the schema was inferred from. Spark asks for the table next, which is then of the same state.
+  // The snapshot that the schema was inferred from. Spark asks for the table next, which then has the same state.
   private var inferred = Option.empty[(CaseInsensitiveStringMap, Snapshot)]
 
   override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
@@ -44,12 +44,12 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
     new SafetensorsTable(schema, options, inferred.collect { case (`options`, snapshot) => snapshot })
   }
 
-  // Spark asks here once it has seen that the table takes no stream, and would refuse without a way out.
+  // Spark calls this if the table does not support streams. Its own error would not say what to do instead.
   override def createSink(
       context: SQLContext,
       parameters: Map[String, String],
       partitionColumns: Seq[String],
       outputMode: OutputMode): Sink = throw new InvalidRequestException(
-    "Safetensors is no sink for a stream. Write its micro-batches with `foreachBatch`, each as an append: " +
+    "Safetensors does not support streaming writes. Write each micro-batch as an append with `foreachBatch`: " +
       "`batch.write.format(\"safetensors\").mode(\"append\")`.")
 }

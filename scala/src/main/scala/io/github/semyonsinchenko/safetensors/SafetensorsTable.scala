@@ -30,10 +30,10 @@ import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 /**
  * A dataset, a checkpoint or a single file, as a table that can be read and written.
  *
- * All its scans are of one snapshot. Tables are equal if they have the same options and columns and equal snapshots, by which
- * Spark finds what it has cached.
+ * All scans of a table read one snapshot. Tables are equal if their options, columns and snapshots are equal. Spark uses this
+ * to find cached data.
  *
- * @param loaded the snapshot that the schema was inferred from. Without it, a snapshot is read when it is first needed: a
+ * @param loaded the snapshot that the schema was inferred from. If it is missing, a snapshot is read when it is first needed. A
  *               table that is only written to needs none, and may have none yet.
  */
 class SafetensorsTable(
@@ -46,7 +46,7 @@ class SafetensorsTable(
     with SupportsWrite
     with SupportsMetadataColumns {
 
-  // Spark's errors take it apart as an identifier.
+  // Spark's errors parse it as an identifier.
   override def name(): String =
     s"safetensors.`${Location.asGiven(tableOptions).mkString(", ").replace("`", "``")}`"
 
@@ -54,7 +54,7 @@ class SafetensorsTable(
 
   override def schema(): StructType = tableSchema
 
-  // Not any schema: Spark casts what is inserted to the table's columns, and names it by them.
+  // Without ACCEPT_ANY_SCHEMA, Spark casts inserted rows to the table's columns and uses their names.
   override def capabilities(): util.Set[TableCapability] = util.EnumSet.of(
     TableCapability.BATCH_READ,
     TableCapability.BATCH_WRITE,
@@ -62,7 +62,7 @@ class SafetensorsTable(
 
   override def metadataColumns(): Array[MetadataColumn] = Array(read.columns.MetadataColumn)
 
-  // A tensor of that name hides it.
+  // A tensor with this name hides it.
   override def canRenameConflictingMetadataColumns(): Boolean = false
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
@@ -114,7 +114,7 @@ class SafetensorsTable(
     new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options))
   }
 
-  /** What becomes of what is there, unless the write asks to overwrite it. */
+  /** What to do with an existing dataset, unless the write overwrites it. */
   protected def existing: Existing = Existing.Keep
 
   protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
@@ -129,16 +129,16 @@ class SafetensorsTable(
 
 private[safetensors] object SafetensorsTable {
 
-  /** A table's options serve both ways, so that what either way knows is right. */
+  /** A table's options are for reads and writes, so it accepts the options of both. */
   def checkOptionNames(options: CaseInsensitiveStringMap): Unit =
     OptionSpec.checkNames(options.keySet.asScala.filter(isOption(_, options)),
       ReadOptions.all ++ WriteOptions.all)
 
-  /** A catalog's table may have properties of any name; those of them that are options it has a second time, with a prefix. */
+  /** A catalog's table may have any properties. Those that are options occur a second time, with a prefix. */
   private def isOption(name: String, options: CaseInsensitiveStringMap): Boolean =
     !options.containsKey(TableCatalog.PROP_PROVIDER) || options.containsKey(TableCatalog.OPTION_PREFIX + name)
 
-  /** The options of both, those of `last` where they name the same. */
+  /** The options of both. Those of `last` take precedence. */
   def merged(first: CaseInsensitiveStringMap, last: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     val all = new util.HashMap[String, String](first.asCaseSensitiveMap)
     last.asCaseSensitiveMap.forEach { (name, value) =>
@@ -151,7 +151,7 @@ private[safetensors] object SafetensorsTable {
 
   def checkPartitioning(partitioning: Array[Transform]): Unit =
     if (partitioning.nonEmpty) throw new InvalidRequestException(
-      "Safetensors datasets have neither partitions nor buckets: drop `partitionBy`, `clusterBy` and `bucketBy`, in SQL " +
+      "Safetensors datasets have neither partitions nor buckets: remove `partitionBy`, `clusterBy` and `bucketBy`, in SQL " +
         "PARTITIONED BY, CLUSTER BY and CLUSTERED BY. To lay out rows, use `repartition` or `sortWithinPartitions` before " +
         "the write, or write a dataset for each value.")
 
@@ -169,7 +169,7 @@ private[safetensors] object SafetensorsTable {
     (Location.asGiven(options), ReadOptions.ofFiles.map(option => options.get(option.name)),
       hadoopOptions(options))
 
-  /** The session's Hadoop configuration, with the options that are Hadoop's own. */
+  /** The session's Hadoop configuration, with the options that are Hadoop settings. */
   def hadoopConf(options: CaseInsensitiveStringMap): Configuration =
     SparkSession.active.sessionState.newHadoopConfWithOptions(hadoopOptions(options))
 

@@ -14,10 +14,10 @@ import io.github.semyonsinchenko.safetensors.dataset.Location
 import io.github.semyonsinchenko.safetensors.write.commit.Existing
 
 /**
- * A dataset that `AS SELECT` creates or replaces. The write's own commit is what makes it visible, all at once, so that
- * nothing is left to do when Spark commits the stage.
+ * A dataset that `AS SELECT` creates or replaces. The commit of the write makes it visible in one step, so Spark's commit of
+ * the stage does nothing.
  *
- * @param existing what becomes of a dataset that is there
+ * @param existing what to do with an existing dataset
  */
 private[safetensors] final class StagedDataset(
     schema: StructType,
@@ -40,7 +40,7 @@ private[safetensors] final class StagedDataset(
 
   override def commitStagedChanges(): Unit = if (!written) throw StagedDataset.withoutRows
 
-  /** The write has cleaned up behind itself; its directory may be there, and empty. */
+  /** Deletes the directory if the write created it. The write has already deleted its own files. */
   override def abortStagedChanges(): Unit =
     try if (isNew && fs.exists(directory) && fs.listStatus(directory).isEmpty) {
         fs.delete(directory, false); ()
@@ -54,6 +54,6 @@ private[safetensors] final class StagedDataset(
 private[safetensors] object StagedDataset {
 
   def withoutRows = new InvalidRequestException(
-    "A path becomes a dataset by the rows that are written to it: say AS SELECT, with an option `batch_size` or `name_col`. A " +
-      "table without rows needs a name in another catalog: CREATE TABLE name (...) USING safetensors LOCATION 'path'.")
+    "A table by path cannot be created without rows. Use AS SELECT with an option `batch_size` or `name_col`, or create a " +
+      "table in another catalog: CREATE TABLE name (...) USING safetensors LOCATION 'path'.")
 }

@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.codec
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.format.Dtype._
 
-/** The numbers that the 256 bytes of an 8-bit dtype stand for. */
+/** The values of the 256 bytes of an 8-bit dtype. */
 private[codec] object ByteTables {
 
   def apply(dtype: Dtype): Array[Float] = Array.tabulate(256)(value(dtype, _))
@@ -15,10 +15,10 @@ private[codec] object ByteTables {
     case F8_E4M3FNUZ => if (byte == 0x80) Float.NaN else small(byte, mantissaBits = 3, bias = 8)
     case F8_E5M2FNUZ => if (byte == 0x80) Float.NaN else small(byte, mantissaBits = 2, bias = 16)
     case F8_E8M0     => if (byte == 0xff) Float.NaN else math.pow(2, byte - 127).toFloat
-    case _           => byte.toFloat // U8, and BOOL, of which the official library takes any byte
+    case _           => byte.toFloat // U8 and BOOL. The official library accepts any byte as BOOL
   }
 
-  /** A float with no infinities: their bits are numbers like others. */
+  /** A float without infinities: their bit patterns are normal numbers. */
   private def small(byte: Int, mantissaBits: Int, bias: Int): Float = {
     val sign        = if (byte < 0x80) 1 else -1
     val exponent    = (byte & 0x7f) >>> mantissaBits

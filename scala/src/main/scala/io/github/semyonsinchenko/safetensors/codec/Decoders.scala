@@ -6,11 +6,11 @@ import io.github.semyonsinchenko.safetensors.format.Dtype._
 /** Chooses the decoder for a dtype. */
 object Decoders {
 
-  /** The dtypes whose elements are numbers: not C64, nor those that are packed into less than a byte. */
+  /** The dtypes whose elements are numbers: all but C64 and those smaller than a byte. */
   val sources: Vector[Dtype] =
     Encoders.targets ++ Vector(BOOL, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ)
 
-  /** None where the dtype is not among [[sources]]. */
+  /** None if the dtype is not one of [[sources]]. */
   def of(dtype: Dtype): Option[Decoder] = decoders.get(dtype)
 
   private val decoders: Map[Dtype, Decoder] = sources.map(dtype => dtype -> make(dtype)).toMap

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
-// The encoders that need no conversion.
+// Encoders that copy without conversion.
 
 private[codec] object BytesToI8 extends Encoder[Array[Byte]] {
   def dtype: Dtype                                       = Dtype.I8

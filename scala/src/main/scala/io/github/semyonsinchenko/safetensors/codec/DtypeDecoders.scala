@@ -4,9 +4,9 @@ import java.nio.{ByteBuffer, ByteOrder}
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
-// One decoder for each dtype; they differ in which of the three results is the exact one.
+// One decoder per dtype. They differ in which of the three results is exact.
 
-/** A dtype of which every number is a double, so that longs can be had from those. */
+/** A dtype whose numbers are all doubles. Longs are converted from those. */
 private[codec] abstract class ThroughDoubles extends Decoder {
 
   def longs(bytes: Array[Byte]): Array[Long] = {
@@ -24,7 +24,7 @@ private object ThroughDoubles {
   val range = new WholeNumbers(Dtype.I64)
 }
 
-/** Decodes to doubles; the floats are those, rounded. */
+/** Decodes to doubles, and rounds these to floats. */
 private[codec] abstract class DoubleDecoder extends ThroughDoubles {
 
   def floats(bytes: Array[Byte]): Array[Float] = {
@@ -36,7 +36,7 @@ private[codec] abstract class DoubleDecoder extends ThroughDoubles {
   }
 }
 
-/** Decodes to floats; the doubles are those, widened. */
+/** Decodes to floats, and widens these to doubles. */
 private[codec] abstract class FloatDecoder extends ThroughDoubles {
 
   def doubles(bytes: Array[Byte]): Array[Double] = {
@@ -51,7 +51,7 @@ private object LittleEndian {
   def apply(bytes: Array[Byte]): ByteBuffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
 }
 
-/** @param table the number that each of the 256 bytes stands for */
+/** @param table the value of each of the 256 bytes */
 private[codec] final class DecodeByte(table: Array[Float]) extends FloatDecoder {
   def floats(bytes: Array[Byte]): Array[Float] = {
     val to = new Array[Float](bytes.length)
@@ -82,7 +82,7 @@ private[codec] object DecodeU16 extends FloatDecoder {
 }
 
 private[codec] object DecodeF16 extends FloatDecoder {
-  // Looked up in less time than reckoned.
+  // A table is faster than the arithmetic.
   private lazy val table = Array.tabulate(1 << 16)(HalfFloat.f16ToFloat)
 
   def floats(bytes: Array[Byte]): Array[Float] = {
@@ -195,6 +195,6 @@ private[codec] object DecodeU64 extends Decoder {
     to
   }
 
-  /** Half of an unsigned number; its last bit stays to tell a later rounding that something was there. */
+  /** Half of an unsigned number. The last bit is sticky, which keeps a later rounding correct. */
   private def halved(unsigned: Long): Long = (unsigned >>> 1) | (unsigned & 1)
 }

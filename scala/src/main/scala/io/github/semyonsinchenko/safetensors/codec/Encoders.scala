@@ -6,10 +6,10 @@ import io.github.semyonsinchenko.safetensors.format.Dtype._
 /** Chooses the encoder for an array type and a dtype. */
 object Encoders {
 
-  /** The dtypes that numbers can be encoded as: the specification's 12. */
+  /** The dtypes that numbers can be encoded as. */
   val targets: Vector[Dtype] = Vector(F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64)
 
-  /** For signed bytes, as Spark's are. */
+  /** For signed bytes, as in Spark. */
   def bytes(dtype: Dtype, rounding: Rounding): Encoder[Array[Byte]] =
     if (dtype == I8) BytesToI8 else new ThroughDouble(Widening.bytes, Sink(dtype, rounding))
 

@@ -6,9 +6,9 @@ import java.nio.{ByteBuffer, ByteOrder}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
- * Floats as F16 or BF16. A normal number needs no more than another exponent and fewer bits; the others, rare but for zero,
- * go the long way. Java compiles the arithmetic of a run to vector instructions, which it does for loops from ints to ints
- * without a branch, and for none that take a float's bits or make shorts: hence a loop of its own.
+ * Encodes floats as F16 or BF16. For normal numbers it changes the exponent and drops bits. Other numbers, which are rare
+ * except for zero, take a slow path. The JVM vectorizes loops from ints to ints without branches, but not loops that read a
+ * float's bits or produce shorts. So the arithmetic has its own loop.
  */
 private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rounding: Rounding)
     extends Encoder[Array[Float]] {
@@ -35,9 +35,9 @@ private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rou
     out.position(out.position() + 2 * values.length): Unit
   }
 
-  /** Floats' bits to those of halves; a negative number for one of those that go the long way. */
+  /** Converts the bits of floats to those of halves. A negative result marks a number for the slow path. */
   private def shorten(bits: Array[Int], n: Int): Unit = {
-    // In variables of its own, as fields are looked up in each step.
+    // Local variables: fields would be read in each iteration.
     val shift  = format.floatShift
     val lowest = format.floatLowest
     val last   = format.floatOverflow(nearest) - 1
@@ -72,6 +72,6 @@ private[codec] final class FloatsToHalf(val dtype: Dtype, format: HalfFloat, rou
 }
 
 private object FloatsToHalf {
-  // So that what is kept between the loops stays in the processor's cache.
+  // Small enough for the intermediate results to stay in the processor's cache.
   private final val RunLength = 1024
 }

@@ -6,7 +6,7 @@ import java.lang.Float.intBitsToFloat
 /**
  * A 16-bit float.
  *
- * @param mantissaBits the bits after the implicit one
+ * @param mantissaBits the number of bits after the implicit one
  * @param minExponent  the exponent of the smallest normal number, as a power of two
  */
 private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extends Serializable {
@@ -20,22 +20,22 @@ private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extend
   private val rebias      = (minBiased - 1).toLong << DoubleMantissaBits
   private val smallNormal = minBiased.toLong << DoubleMantissaBits
 
-  /** Bits of a float's mantissa that do not fit. */
+  /** The number of bits of a float's mantissa that do not fit. */
   def floatShift: Int = FloatMantissaBits - mantissaBits
 
-  /** What a float's bits are too large by, once they are shifted. */
+  /** The difference of the exponents' biases, in shifted bits. */
   def floatRebias: Int = (minExponent + FloatBias - 1) << FloatMantissaBits
 
-  /** The bits of the least float from which on shifting is right. With the exponents of a float it is so from zero on. */
+  /** The bits of the smallest float for which shifting is correct. For a format with a float's exponents this is zero. */
   def floatLowest: Int = if (floatRebias == 0) 0 else floatRebias + (1 << FloatMantissaBits)
 
-  /** The bits of the least float that becomes infinite. */
+  /** The bits of the smallest float that becomes infinite. */
   def floatOverflow(nearest: Boolean): Int =
     (infinity << floatShift) + floatRebias - (if (nearest) 1 << (floatShift - 1) else 0)
 
   /**
-   * The bits of the number after one rounding; [[Overflow]] where a finite number would become infinite.
-   * A NaN stays one, with its sign and the payload bits that fit.
+   * The bits of the number after one rounding, or [[Overflow]] if a finite number would become infinite. A NaN keeps its
+   * sign and the payload bits that fit.
    */
   def round(value: Double, nearest: Boolean): Int = {
     val bits      = doubleToRawLongBits(value)
@@ -50,15 +50,15 @@ private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extend
     else sign | infinity | quietBit | ((magnitude >>> shift).toInt & payload)
   }
 
-  /** Below the normal numbers every step down in exponent costs a bit. */
+  /** A subnormal number loses one bit per step of the exponent. */
   private def roundSubnormal(magnitude: Long, nearest: Boolean): Int = {
     val exponent    = (magnitude >>> DoubleMantissaBits).toInt
     val significand = (magnitude & DoubleMantissa) | (1L << DoubleMantissaBits)
-    // Past 54 bits nothing is left, and Java takes shifts modulo 64.
+    // After 54 bits nothing is left, and Java takes shift distances modulo 64.
     cut(significand, math.min(shift + minBiased - exponent, 54), nearest)
   }
 
-  /** Rounding up may carry into the exponent, which is then the right one. */
+  /** Rounding up may carry into the exponent, which is then correct. */
   private def cut(magnitude: Long, bits: Int, nearest: Boolean): Int = {
     val up = if (nearest) (1L << (bits - 1)) - 1 + ((magnitude >>> bits) & 1) else 0L
     ((magnitude + up) >>> bits).toInt
@@ -78,11 +78,11 @@ private[codec] object HalfFloat {
   private final val DoubleMantissa     = (1L << 52) - 1
   private final val DoubleInfinity     = 0x7ffL << 52
 
-  /** The value of F16 bits, exactly. Java has this from version 20 on. */
+  /** The exact value of F16 bits. Java has this since version 20. */
   def f16ToFloat(bits: Int): Float = {
     val sign      = (bits & 0x8000) << 16
     val magnitude = bits & 0x7fff
-    // Read as a float the bits are too small by 2^112, subnormals too; infinity and NaN keep the top exponent.
+    // As a float, the bits are too small by a factor of 2^112, subnormals too. Infinity and NaN keep the top exponent.
     if (magnitude < 0x7c00) intBitsToFloat(sign | (magnitude << 13)) * TwoTo112
     else intBitsToFloat(sign | 0x7f800000 | (magnitude << 13))
   }

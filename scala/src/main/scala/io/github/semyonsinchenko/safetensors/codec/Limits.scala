@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.codec
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.format.Dtype._
 
-/** What the dtypes that numbers are encoded as can hold. */
+/** The ranges of the dtypes that numbers are encoded as. */
 private[codec] object Limits {
 
   val signed: Vector[Dtype]   = Vector(I8, I16, I32, I64)

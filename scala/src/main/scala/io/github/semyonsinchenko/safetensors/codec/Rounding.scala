@@ -1,14 +1,14 @@
 package io.github.semyonsinchenko.safetensors.codec
 
-/** What becomes of the bits of a number that F16 or BF16 has no room for. */
+/** How to drop the bits of a number that do not fit F16 or BF16. */
 sealed abstract class Rounding(val name: String) extends Product with Serializable
 
 object Rounding {
 
-  /** Cut off: fast, and up to one unit in the last place away from what NumPy and PyTorch give. */
+  /** Truncates. Fast, and up to one unit in the last place away from NumPy and PyTorch. */
   case object Truncate extends Rounding("truncate")
 
-  /** To the nearest, ties to even: what NumPy and PyTorch do. */
+  /** Rounds to nearest, ties to even, as NumPy and PyTorch do. */
   case object NearestEven extends Rounding("nearest_even")
 
   val all: Vector[Rounding] = Vector(Truncate, NearestEven)

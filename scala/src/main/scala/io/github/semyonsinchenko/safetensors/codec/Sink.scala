@@ -7,10 +7,10 @@ import java.nio.ByteBuffer
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.format.Dtype._
 
-/** Writes doubles as one dtype. They write at an index, which measured faster than advancing the buffer. */
+/** Writes doubles as one dtype. It writes at an index, which measured faster than advancing the buffer. */
 private[codec] abstract class Sink(val dtype: Dtype) extends Serializable {
 
-  /** Writes the first `n` values; the index of the first that the dtype cannot hold, or `n`. */
+  /** Writes the first `n` values. Returns the index of the first that the dtype cannot hold, or `n`. */
   def put(values: Array[Double], n: Int, out: ByteBuffer): Int
 }
 
@@ -68,7 +68,7 @@ private[codec] object Sink {
     }
   }
 
-  /** Integers of which a long holds all. */
+  /** Integer dtypes whose values all fit a long. */
   private final class ToInteger(dtype: Dtype) extends Sink(dtype) {
     private val range = new WholeNumbers(dtype)
 

@@ -5,8 +5,8 @@ import java.nio.ByteBuffer
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
- * Widens the values to double, which holds all but large longs exactly, and encodes the doubles. In runs, so that
- * the doubles stay in the processor's cache.
+ * Widens the values to doubles, which is exact except for large longs, and encodes the doubles. Works in chunks that fit the
+ * processor's cache.
  */
 private[codec] final class ThroughDouble[A](widen: Widening[A], sink: Sink) extends Encoder[A] {
 

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.codec
 
-/** Puts `n` of the values, from index `from` on, at the start of `to`. */
+/** Copies `n` values, starting at index `from`, to the start of `to`. */
 private[codec] trait Widening[A] extends Serializable {
   def apply(values: A, from: Int, to: Array[Double], n: Int): Unit
 }
@@ -29,21 +29,21 @@ private[codec] object Widening {
 
   val doubles: Widening[Array[Double]] = (values, from, to, n) => System.arraycopy(values, from, to, 0, n)
 
-  /** For F64, where this is the one rounding. */
+  /** For F64, where this is the only rounding. */
   val longsToNearest: Widening[Array[Long]] = (values, from, to, n) => {
     var i = 0
     while (i < n) { to(i) = values(from + i).toDouble; i += 1 }
   }
 
-  /** For dtypes narrower than a double, to which a second rounding follows. */
+  /** For dtypes narrower than a double, which round a second time. */
   val longsToOdd: Widening[Array[Long]] = (values, from, to, n) => {
     var i = 0
     while (i < n) { to(i) = toOdd(values(from + i)); i += 1 }
   }
 
   /**
-   * A long as a double, where a bit that is lost makes the last one odd: then a rounding to fewer bits gives what
-   * one rounding of the long gives.
+   * A long as a double, rounded to odd: a second rounding to fewer bits then gives the same result as one rounding of the
+   * long.
    */
   private def toOdd(value: Long): Double =
     if (math.abs(value.toDouble) < Exact || (value & Lost) == 0) value.toDouble

@@ -1,10 +1,10 @@
 package io.github.semyonsinchenko.safetensors.format
 
 /**
- * Which numbers the official library's parser finds too large for a double.
+ * Decides whether the official library's parser finds a number too large for a double.
  *
- * It gathers as many digits as fit an unsigned 64-bit number, and multiplies them by a power of ten. Both steps round, so that
- * a number close to the greatest double may be too large for it, and be none by exact arithmetic.
+ * The parser collects the digits that fit an unsigned 64-bit number and multiplies them by a power of ten. Both steps round.
+ * So it may refuse a number close to the largest double that exact arithmetic accepts.
  */
 private[format] object DoubleRange {
 
@@ -13,7 +13,7 @@ private[format] object DoubleRange {
   /** The powers of ten that are doubles. */
   private val powers: Array[Double] = Array.tabulate(MaxExponent + 1)(n => s"1e$n".toDouble)
 
-  /** @param number a number as JSON has them, without its sign */
+  /** @param number a JSON number without its sign */
   def holds(number: String): Boolean = {
     val (digits, exponent) = number.span(c => c != 'e' && c != 'E')
     val (whole, fraction)  = digits.span(_ != '.')
@@ -27,7 +27,7 @@ private[format] object DoubleRange {
 
   private final case class Leading(value: Long, count: Int)
 
-  /** The digits that still fit behind those that make `start`. */
+  /** The number of digits that fit after those that make `start`. */
   private def leading(digits: String, start: Long): Leading = {
     var value = start
     var count = 0
@@ -43,7 +43,7 @@ private[format] object DoubleRange {
 
   private def double(value: Long): Double = java.lang.Long.toUnsignedString(value).toDouble
 
-  /** An exponent beyond 32 bits is all the same: no header has so many digits that they could make up for it. */
+  /** Exponents beyond 32 bits are equivalent: no header has enough digits to compensate for one. */
   private def exponentOf(text: String): Long = {
     val digits = text.stripPrefix("+").stripPrefix("-").dropWhile(_ == '0')
     val size   = if (digits.length > 10) Int.MaxValue.toLong else digits.toLongOption.getOrElse(0L)

@@ -8,7 +8,7 @@ package io.github.semyonsinchenko.safetensors.format
  */
 sealed abstract class Dtype(val name: String, val bits: Int) extends Product with Serializable {
 
-  /** Place in the official library's ascending order; shards are sorted by it, descending. */
+  /** Position in the official library's ascending order. Shards are sorted by it in descending order. */
   def rank: Int = Dtype.ranks(this)
 
   override def toString: String = name
@@ -17,9 +17,8 @@ sealed abstract class Dtype(val name: String, val bits: Int) extends Product wit
 /**
  * The dtypes of the format, as `Dtype` in huggingface/safetensors `safetensors/src/tensor.rs` lists them.
  *
- * The list is written out, because the official JSON schema does not give it: its pattern
- * `([UIF])(8|16|32|64|128|256)` knows no BF16, BOOL or C64 when read as anchored, and lets through names that
- * no reader takes when it is not.
+ * The official JSON schema has no such list. Its pattern `([UIF])(8|16|32|64|128|256)` lacks BF16, BOOL and C64 if it is
+ * anchored. If it is not, it accepts names that no reader accepts.
  */
 object Dtype {
   case object BOOL        extends Dtype("BOOL", 8)
@@ -36,7 +35,7 @@ object Dtype {
   case object I16         extends Dtype("I16", 16)
   case object U16         extends Dtype("U16", 16)
   case object F16         extends Dtype("F16", 16)
-  // Not in the official JSON schema; see above.
+  // Not in the official JSON schema, see above.
   case object BF16 extends Dtype("BF16", 16)
   case object I32  extends Dtype("I32", 32)
   case object U32  extends Dtype("U32", 32)
@@ -46,7 +45,7 @@ object Dtype {
   case object I64  extends Dtype("I64", 64)
   case object U64  extends Dtype("U64", 64)
 
-  /** All of them, in the official library's ascending order. */
+  /** All dtypes, in the official library's ascending order. */
   val all: Vector[Dtype] = Vector(
     BOOL, F4, F6_E2M3, F6_E3M2, U8, I8, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ,
     I16, U16, F16, BF16, I32, U32, F32, C64, F64, I64, U64)
@@ -54,6 +53,6 @@ object Dtype {
   private val ranks: Map[Dtype, Int]     = all.zipWithIndex.toMap
   private val byName: Map[String, Dtype] = all.map(d => d.name -> d).toMap
 
-  /** The dtype of that name, which is case-sensitive; none where the format has no such dtype. */
+  /** The dtype with this case-sensitive name, or none. */
   def of(name: String): Option[Dtype] = byName.get(name)
 }

@@ -5,10 +5,10 @@ import java.nio.charset.{CodingErrorAction, StandardCharsets}
 import java.util
 
 /**
- * A header that holds: tensors in the order of their bytes, without hole or overlap, filling their file.
+ * A valid header: tensors in offset order, without holes or overlaps, filling the file.
  *
- * @param metadata  what `__metadata__` says; empty where it is absent
- * @param tensors   in the order of their bytes
+ * @param metadata  the entries of `__metadata__`, empty if it is absent
+ * @param tensors   in offset order
  * @param dataStart where the byte buffer begins in the file
  */
 final class Header private (
@@ -16,7 +16,7 @@ final class Header private (
     val tensors: IndexedSeq[TensorInfo],
     val dataStart: Long) {
 
-  // Java's, which compares names that are made to have one hash; Scala's takes quadratic time over them.
+  // Java's map compares names with equal hashes. Scala's takes quadratic time for names made to collide.
   private lazy val byName: util.Map[String, TensorInfo] = {
     val map = new util.HashMap[String, TensorInfo]
     tensors.foreach(tensor => map.put(tensor.name, tensor))
@@ -28,23 +28,22 @@ final class Header private (
 
 object Header {
 
-  /** The longest header that readers take, by `MAX_HEADER_SIZE` of the official library. */
+  /** The longest header that readers accept: `MAX_HEADER_SIZE` of the official library. */
   val MaxSize = 100000000
 
-  /** The entry of a header that is no tensor, but a map of strings. */
+  /** The header entry that is a map of strings instead of a tensor. */
   val MetadataName: String = HeaderParser.MetadataName
 
-  /** Bytes before the header, which tell its length. */
+  /** The number of bytes before the header, which contain its length. */
   val Prefix = 8
 
-  /** How many bytes are asked for before the header's length is known: the headers of most files, and all of small ones. */
+  /** The size of the first read, before the header's length is known. It covers most headers, and small files completely. */
   val FirstRead: Int = 64 * 1024
 
   /**
-   * Reads and checks a file's header, and nothing of its byte buffer but what comes along in the first of at most two
-   * requests.
+   * Reads and checks a file's header, in at most two requests. The first may include the beginning of the byte buffer.
    *
-   * @throws InvalidFileException for a file that the official library refuses, or that repeats a name where `names` forbids it
+   * @throws InvalidFileException if the official library refuses the file, or if a name is repeated and `names` forbids it
    */
   def read(source: ByteSource, names: RepeatedNames = RepeatedNames.LastCounts): Header = {
     def refuse(refusal: Refusal, detail: String) =
@@ -76,7 +75,7 @@ object Header {
     bytes
   }
 
-  /** Strictly: no overlong forms, no encoded surrogates. Decoded piece by piece, as a header may have 100 MB. */
+  /** Strict: no overlong forms and no encoded surrogates. Decodes in pieces, because a header may have 100 MB. */
   private def isUtf8(bytes: Array[Byte], end: Int): Boolean = {
     val decoder = StandardCharsets.UTF_8.newDecoder().onMalformedInput(CodingErrorAction.REPORT)
     val in      = ByteBuffer.wrap(bytes, Prefix, end - Prefix)

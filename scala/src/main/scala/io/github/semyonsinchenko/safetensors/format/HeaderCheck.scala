@@ -1,12 +1,12 @@
 package io.github.semyonsinchenko.safetensors.format
 
 /**
- * The rules between tensors, offsets and file, as `Metadata::validate` of the official library has them. Sizes
- * and offsets are unsigned 64-bit numbers, checked before anything is made of them.
+ * The checks of tensors and offsets against the file, as in `Metadata::validate` of the official library. Sizes and offsets
+ * are unsigned 64-bit numbers, checked before anything is allocated for them.
  */
 private[format] object HeaderCheck {
 
-  /** The tensors in the order of their bytes, after all checks; the header ends at byte `dataStart` of `source`. */
+  /** The checked tensors in offset order. The header ends at byte `dataStart` of `source`. */
   def inOrder(header: ParsedHeader, dataStart: Int, source: ByteSource): IndexedSeq[TensorInfo] = {
     val tensors = header.tensors.toArray(Array.empty[TensorInfo])
     java.util.Arrays.sort(tensors, byOffsets)
@@ -38,7 +38,8 @@ private[format] object HeaderCheck {
     val bits = bitCount(tensor).getOrElse(
       refuse(Refusal.ValidationOverflow, s"$name has the shape ${show(tensor.shape)}, too large for 64 bits"))
     if (bits % 8 != 0)
-      refuse(Refusal.MisalignedSlice, s"$name has ${unsigned(bits)} bits, which are no whole bytes")
+      refuse(Refusal.MisalignedSlice,
+        s"$name has ${unsigned(bits)} bits, which is not a whole number of bytes")
     val size = java.lang.Long.divideUnsigned(bits, 8)
     if (tensor.size != size)
       refuse(Refusal.TensorInvalidInfo,
@@ -46,7 +47,7 @@ private[format] object HeaderCheck {
             tensor.shape)} of ${tensor.dtype} takes ${unsigned(size)}")
   }
 
-  /** Bits of all elements; none if a product on the way, from left to right, does not fit 64 bits. */
+  /** The bits of all elements. None if a product, from left to right, does not fit 64 bits. */
   private def bitCount(tensor: TensorInfo): Option[Long] = {
     val dims    = tensor.shape
     var product = 1L
@@ -58,7 +59,7 @@ private[format] object HeaderCheck {
     Option.when(i == dims.length && fits(product, tensor.dtype.bits.toLong))(product * tensor.dtype.bits)
   }
 
-  /** Whether the product does; most factors are small, and dividing takes long. */
+  /** Whether the product fits 64 bits. Most factors are small, which avoids the slow division. */
   private def fits(a: Long, b: Long): Boolean =
     (a | b) >>> 32 == 0 || b == 0 ||
       java.lang.Long.compareUnsigned(a, java.lang.Long.divideUnsigned(-1L, b)) <= 0

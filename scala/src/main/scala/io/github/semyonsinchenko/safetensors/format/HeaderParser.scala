@@ -6,9 +6,9 @@ import scala.collection.mutable
 import scala.collection.immutable.{ArraySeq, TreeMap}
 
 /**
- * What a header says, before its offsets are checked. A name that is given twice counts as it is last given.
+ * A parsed header with unchecked offsets. The last occurrence of a repeated name counts.
  *
- * @param repeated the first name that is given twice, and of what it is the name
+ * @param repeated the first repeated name and what it names
  */
 private[format] final case class ParsedHeader(
     metadata: Map[String, String],
@@ -16,10 +16,10 @@ private[format] final case class ParsedHeader(
     repeated: Option[String])
 
 /**
- * The JSON of a header, read as the official library's types read it: also a tensor given as an array of its three
- * fields, and a dtype given as an object with one null, are taken.
+ * Parses a header's JSON as the official library's types do. That also accepts a tensor as an array of its three fields,
+ * and a dtype as an object with one null.
  *
- * @throws MalformedJson for what is not such a header
+ * @throws MalformedJson if it is not a header
  */
 private[format] object HeaderParser {
 
@@ -29,7 +29,7 @@ private[format] object HeaderParser {
     new HeaderFields(new JsonScanner(bytes, start, end)).result()
 
   private final class HeaderFields(json: JsonScanner) {
-    // Maps that compare: Scala's hash maps take quadratic time over names that are made to have one hash.
+    // Java's maps compare names with equal hashes. Scala's take quadratic time for names made to collide.
     private val tensors  = new util.LinkedHashMap[String, TensorInfo]
     private var metadata = TreeMap.empty[String, String]
     private var repeated = Option.empty[String]

@@ -5,15 +5,15 @@ import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
 
 /**
- * Headers as the official library writes them: compact JSON, `__metadata__` first, non-ASCII raw, padded with
- * spaces so that the byte buffer begins at a multiple of 8. Metadata keys are sorted, where the library's order is
- * random: the same tensors give the same bytes.
+ * Writes headers as the official library does: compact JSON, `__metadata__` first, non-ASCII characters unescaped, padded
+ * with spaces so that the byte buffer begins at a multiple of 8. Unlike the library, whose order is random, it sorts the
+ * metadata keys: the same tensors give the same bytes.
  */
 object HeaderWriter {
 
   /**
-   * The order of tensors in a file: dtypes from the widest to the narrowest, then names as UTF-8 bytes. It keeps every
-   * tensor aligned without holes, which readers refuse.
+   * The order of tensors in a file: by dtype from the widest to the narrowest, then by name as UTF-8 bytes. It aligns every
+   * tensor without holes, which readers refuse.
    */
   val order: Ordering[(Dtype, String)] = { (left, right) =>
     if (left._1 != right._1) right._1.rank.compare(left._1.rank)
@@ -23,12 +23,12 @@ object HeaderWriter {
   /**
    * The length prefix and the header.
    *
-   * @param tensors in the order of their bytes
+   * @param tensors in offset order
    */
   def bytes(metadata: Map[String, String], tensors: Iterable[TensorInfo]): Array[Byte] = {
     val out = new ByteArrayOutputStream(256)
     out.write(new Array[Byte](Header.Prefix))
-    // Member by member: a header may have hundreds of thousands.
+    // One member at a time: a header may have hundreds of thousands.
     val json = new StringBuilder("{")
     def flush(): Unit = {
       out.write(json.toString.getBytes(UTF_8))
@@ -50,7 +50,7 @@ object HeaderWriter {
     bytes
   }
 
-  /** Bytes that a name takes in a header, without its quotes. */
+  /** The length of a name in a header, without quotes. */
   def length(name: String): Int = {
     var length = 0
     var i      = 0
@@ -59,7 +59,7 @@ object HeaderWriter {
       length += (
         if (mustEscape(char)) escaped(char).length
         else if (char < 0x80) 1
-        else if (char < 0x800 || Character.isSurrogate(char)) 2 // a pair of surrogates is four bytes
+        else if (char < 0x800 || Character.isSurrogate(char)) 2 // a surrogate pair is four bytes
         else 3
       )
       i += 1

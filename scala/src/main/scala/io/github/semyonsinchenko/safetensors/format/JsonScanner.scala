@@ -5,8 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 /**
  * Strict JSON over UTF-8 bytes, with the limits and refusals of the official library's parser (serde_json).
  *
- * Our own, because a lenient parser would accept files that others refuse (Jackson takes lone surrogates and
- * caps names at 50,000 characters), and because headers reach 100 MB.
+ * Jackson would not do: it accepts lone surrogates, which other readers refuse, and limits names to 50,000 characters.
  *
  * @param bytes valid UTF-8 from `start` to `end`
  */
@@ -16,10 +15,10 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
   private var at    = start
   private var depth = 0
 
-  /** A fault at the present place. */
+  /** An error at the current position. */
   def fault(what: String): MalformedJson = new MalformedJson(s"$what at byte ${at - start} of the header")
 
-  /** The next byte that is no white space, which stays unread; -1 at the end. */
+  /** Skips white space and returns the next byte without reading it. Returns -1 at the end. */
   def peek(): Int = {
     while (at < end && isSpace(bytes(at))) at += 1
     if (at < end) bytes(at) else -1
@@ -28,7 +27,7 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
   def expect(char: Char): Unit =
     if (peek() == char) at += 1 else throw fault(s"expected `$char`")
 
-  /** Reads an object, calling `field` with each name; `field` must read the value. */
+  /** Reads an object. Calls `field` with each name, which must read the value. */
   def fields(field: String => Unit): Unit = nested('{', '}') {
     if (peek() != '"') throw fault("expected a name in quotes")
     val name = string()
@@ -36,7 +35,7 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     field(name)
   }
 
-  /** Reads an array, calling `element` before each element; `element` must read it. */
+  /** Reads an array. Calls `element` for each element, which must read it. */
   def elements(element: => Unit): Unit = nested('[', ']')(element)
 
   private def nested(open: Char, close: Char)(item: => Unit): Unit = {
@@ -119,7 +118,7 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     value
   }
 
-  /** An unsigned 64-bit whole number, written as digits only. */
+  /** Reads an unsigned 64-bit integer, written as digits only. */
   def unsigned(): Long = {
     peek()
     val from = at
@@ -130,10 +129,10 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     catch { case _: NumberFormatException => throw fault(s"`$number` does not fit 64 bits") }
   }
 
-  /** What has been read since `from`. */
+  /** The text since `from`. */
   private def text(from: Int): String = new String(bytes, from, at - from, UTF_8)
 
-  /** Reads any value and forgets it, with all the checks. */
+  /** Checks and skips any value. */
   def skipValue(): Unit = peek() match {
     case '{' => fields(_ => skipValue())
     case '[' => elements(skipValue())
@@ -165,7 +164,7 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
       if (at < end && (bytes(at) == '+' || bytes(at) == '-')) at += 1
       digits()
     }
-    // The library reads what is no 64-bit integer as a double, and refuses one out of range, which takes digits or an exponent.
+    // The library parses other numbers than 64-bit integers as doubles, and refuses those out of range.
     if ((at - first > 308 || exponential) && !DoubleRange.holds(text(first)))
       throw fault("a number out of range")
   }
@@ -176,25 +175,25 @@ private[format] final class JsonScanner(bytes: Array[Byte], start: Int, end: Int
     if (at == from) throw fault("expected a value")
   }
 
-  /** Only white space may follow. */
+  /** Checks that only white space follows. */
   def finish(): Unit = if (peek() != -1) throw fault("unexpected text")
 }
 
 private[format] object JsonScanner {
 
-  /** serde_json's recursion limit of 128 lets 127 levels through. */
+  /** serde_json's recursion limit of 128 allows 127 levels. */
   private val MaxDepth = 127
 
   private def isSpace(b: Byte): Boolean = b == ' ' || b == '\n' || b == '\r' || b == '\t'
 
-  // Bytes over 127 are negative here and belong to characters that are.
+  // Bytes over 127 are negative, and part of allowed characters.
   private def isPlain(b: Byte): Boolean = (b >= ' ' || b < 0) && b != '"' && b != '\\'
 }
 
-/** The text is not the JSON that a header takes. */
+/** The text is not the JSON of a header. */
 private[format] final class MalformedJson(message: String)
     extends RuntimeException(message, null, false, false) {
 
-  /** The same, with the part of the header that it is found in. */
+  /** The same error with the part of the header that contains it. */
   def in(part: String): MalformedJson = new MalformedJson(s"$part: $message")
 }

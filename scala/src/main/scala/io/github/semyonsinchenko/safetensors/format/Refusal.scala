@@ -3,8 +3,8 @@ package io.github.semyonsinchenko.safetensors.format
 import java.io.IOException
 
 /**
- * Why a file is no safetensors file, by the names of `SafeTensorError` in huggingface/safetensors
- * `safetensors/src/tensor.rs`: what that library refuses is refused here, for the same reason.
+ * Why a file is not a safetensors file. The names and rules are those of `SafeTensorError` in huggingface/safetensors
+ * `safetensors/src/tensor.rs`.
  */
 sealed abstract class Refusal extends Product with Serializable
 
@@ -31,32 +31,32 @@ object Refusal {
   /** A tensor's size does not fit 64 bits. */
   case object ValidationOverflow extends Refusal
 
-  /** A tensor's elements, smaller than a byte, do not fill whole bytes. */
+  /** A tensor's elements are smaller than a byte and do not fill whole bytes. */
   case object MisalignedSlice extends Refusal
 
-  /** A tensor's offsets do not fit its shape and dtype. */
+  /** A tensor's offsets do not match its shape and dtype. */
   case object TensorInvalidInfo extends Refusal
 
-  /** The tensors end before the file does, or after it. */
+  /** The tensors end before or after the end of the file. */
   case object MetadataIncompleteBuffer extends Refusal
 
-  /** A name stands twice, and the reader asked for [[RepeatedNames.Refused]]. The one rule that the library has not. */
+  /** A name occurs twice and the reader asked for [[RepeatedNames.Refused]]. The official library has no such rule. */
   case object RepeatedName extends Refusal
 }
 
-/** A file that is no safetensors file: which one, the rule that it breaks, and where. */
+/** A file that is not a safetensors file. The message names the file, the broken rule and the place. */
 final class InvalidFileException(val file: String, val refusal: Refusal, val detail: String)
     extends IOException(
       s"$file is not a valid safetensors file: ${InvalidFileException.shortened(detail)} ($refusal)") {
 
-  // The message tells a user all there is; Spark prints the frames of an executor's error behind it.
+  // The message is complete. Spark would print the stack trace of an executor's error after it.
   override def fillInStackTrace(): Throwable = this
 }
 
 private object InvalidFileException {
   private val Shown = 500
 
-  // Names, numbers and shapes are the file's, and may have megabytes.
+  // Names, numbers and shapes come from the file and may have megabytes.
   private def shortened(detail: String): String =
     if (detail.length <= 2 * Shown) detail else s"${detail.take(Shown)} ... ${detail.takeRight(Shown)}"
 }

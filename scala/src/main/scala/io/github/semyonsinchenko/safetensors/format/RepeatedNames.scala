@@ -1,13 +1,13 @@
 package io.github.semyonsinchenko.safetensors.format
 
-/** What becomes of a header in which a tensor's name or a key of `__metadata__` stands twice. */
+/** What to do with a header that repeats a tensor's name or a key of `__metadata__`. */
 sealed trait RepeatedNames extends Product with Serializable
 
 object RepeatedNames {
 
-  /** The last counts, without a word: what the official library does. */
+  /** The last one counts, as in the official library. */
   case object LastCounts extends RepeatedNames
 
-  /** The file is refused, as the format's own text has it. */
+  /** The file is refused, as the specification of the format says. */
   case object Refused extends RepeatedNames
 }

@@ -1,8 +1,8 @@
 package io.github.semyonsinchenko.safetensors.format
 
 /**
- * The order of strings as UTF-8 bytes, which is that of code points: the official library's and Parquet's. UTF-16, by which
- * Java compares, differs beyond the basic plane.
+ * The order of strings as UTF-8 bytes, which is the order of code points. The official library and Parquet use it. Java
+ * compares UTF-16, which differs outside the basic plane.
  */
 object Utf8Order extends Ordering[String] {
 
@@ -13,6 +13,6 @@ object Utf8Order extends Ordering[String] {
     if (i == shared) left.length - right.length else rank(left.charAt(i)) - rank(right.charAt(i))
   }
 
-  // A half of a surrogate pair belongs behind all characters that are one unit.
+  // A surrogate sorts after every character of one unit.
   private def rank(unit: Char): Int = if (Character.isSurrogate(unit)) unit + 0x10000 else unit.toInt
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
-/** The checks of the functions' arguments, in the same words at analysis and for a row. Left is what is wrong. */
+/** The checks of the functions' arguments, for literals at analysis and for rows. Left is the error. */
 private[functions] object Arguments {
 
   def dtype(name: String): Either[String, Dtype] = {
@@ -31,12 +31,12 @@ private[functions] object Arguments {
     else Left(s"the shape [$text] has a negative dimension.")
   }
 
-  /** Whether the shape has that many elements. */
+  /** Checks that the shape has this many elements. */
   def count(shape: Array[Int], elements: Int): Either[String, Unit] =
     if (Arguments.elements(shape) == elements) Right(())
     else Left(s"the shape ${text(shape)} has ${product(shape)} elements, but the array has $elements.")
 
-  /** The elements of a shape; of those past 2^31 only that they are more. */
+  /** The number of elements of a shape. Beyond 2^31 it is only known to be larger. */
   def elements(shape: Array[Int]): Long =
     if (shape.contains(0)) 0 else shape.foldLeft(1L)((n, dim) => math.min(n * dim, 1L << 31))
 

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** `arr_to_st(array, shape, dtype, rounding)`: numbers to a Tensor Struct. */
+/** `arr_to_st(array, shape, dtype, rounding)`: encodes numbers as a Tensor Struct. */
 case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, rounding: Expression)
     extends QuaternaryExpression with ImplicitCastInputTypes {
 
@@ -46,7 +46,7 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
     }
   } yield ()
 
-  /** The checked value; none for one that only the rows know, or null. */
+  /** The checked value of a literal. None for a null or another expression. */
   private def literal[T](argument: Expression)(check: Any => Either[String, T]): Either[String, Option[T]] =
     (if (argument.foldable) Option(argument.eval()) else None) match {
       case Some(value) => check(value).map(Some(_))
@@ -85,9 +85,9 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
 object ArrToSt {
   val name: String = ArrayToTensor.FunctionName
 
-  /** What Spark casts the arguments to, by the type of the first. */
+  /** The types that Spark casts the arguments to, by the type of the first. */
   private[functions] def inputTypes(array: DataType): Seq[DataType] = {
-    // SQL's `array(1.0, 2.0)` holds decimals, and `array()` nothing: both are taken as doubles.
+    // `array(1.0, 2.0)` contains decimals in SQL, and `array()` has no type. Both become doubles.
     val numbers = array match {
       case ArrayType(_: DecimalType | NullType, containsNull) => ArrayType(DoubleType, containsNull)
       case NullType                                           => ArrayType(DoubleType)

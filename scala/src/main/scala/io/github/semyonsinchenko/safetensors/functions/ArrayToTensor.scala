@@ -12,13 +12,13 @@ import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding, Unencoda
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 
-/** What `arr_to_st` does with a row, interpreted and generated alike. */
+/** Evaluates `arr_to_st` for a row, for interpreted and generated code. */
 final class ArrayToTensor(array: ArrayType) extends Serializable {
   import ArrayToTensor._
 
   private val number = NumberType.of(array.elementType).get
 
-  // Small, and made on the first row of a task: rows may each name a dtype of their own.
+  // A cache per task, because each row may name another dtype.
   @transient private lazy val targets: Map[(UTF8String, UTF8String), Target] = (for {
     dtype    <- Encoders.targets
     rounding <- Rounding.all
@@ -26,7 +26,7 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
   } yield (name, UTF8String.fromString(rounding.name)) ->
     new Target(dtype, name, number.encoder(dtype, rounding))).toMap
 
-  /** The Tensor Struct of the numbers; the arguments are not null. */
+  /** The Tensor Struct of the numbers. The arguments are not null. */
   def apply(numbers: ArrayData, shape: ArrayData, dtype: UTF8String, rounding: UTF8String): InternalRow = {
     val target = targets.getOrElse((dtype, rounding), refuse(dtype, rounding))
     val dims   = orRefuse(Arguments.shape(shape))
@@ -45,7 +45,7 @@ final class ArrayToTensor(array: ArrayType) extends Serializable {
   private def refuseNulls(numbers: ArrayData): Unit = {
     val index = NumberType.indexOfNull(numbers)
     if (index >= 0) throw error(
-      s"the array's element at index $index is null, and a tensor holds no nulls. Fill or drop them first.")
+      s"the array's element at index $index is null, and tensors have no nulls. Fill or drop them first.")
   }
 }
 

@@ -10,9 +10,8 @@ import io.github.semyonsinchenko.safetensors.codec.Rounding
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /**
- * The tensor functions as a catalog has them, for sessions that extensions do not reach. They do with a row what the
- * session's own functions do. Of a call Spark shows them the types alone: a literal that is wrong they find with the first
- * row, not before.
+ * The tensor functions of the catalog, for sessions without the extensions. They evaluate rows like the session's functions.
+ * Spark passes only the argument types when it binds a call, so a wrong literal is found at the first row.
  */
 object CatalogFunctions {
 
@@ -44,7 +43,7 @@ object CatalogFunctions {
     override def name(): String        = function
     override def description(): String = usage
 
-    // The exception that Spark reports with the call.
+    // Spark reports this exception together with the call.
     override def bind(inputs: StructType): BoundFunction =
       CatalogFunctions.bind(function, inputs.map(_.dataType)).fold(
         message => throw new UnsupportedOperationException(message.stripSuffix(".")),
@@ -52,13 +51,13 @@ object CatalogFunctions {
   }
 }
 
-/** `arr_to_st` for arguments of these types; Spark generates calls of the `invoke` that has as many. */
+/** `arr_to_st` for arguments of these types. Spark generates calls of the `invoke` with as many parameters. */
 final class BoundArrToSt(types: Seq[DataType]) extends ScalarFunction[InternalRow] {
 
-  // Whatever the array's type says: Spark may learn of nulls after it has bound the function.
+  // Independent of the array's type: Spark may add nulls after it binds the function.
   private val encoder = types.head match {
     case ArrayType(number, _) => new ArrayToTensor(ArrayType(number, containsNull = true))
-    case other                => throw new IllegalArgumentException(s"${other.sql} is no array.")
+    case other                => throw new IllegalArgumentException(s"${other.sql} is not an array.")
   }
 
   override def name(): String          = ArrToSt.name
@@ -66,13 +65,13 @@ final class BoundArrToSt(types: Seq[DataType]) extends ScalarFunction[InternalRo
   override def inputTypes(): Array[DataType] = types.toArray
   override def resultType(): DataType        = TensorStruct.dataType
 
-  // What plans and columns without an alias show.
+  // Shown in plans and as the name of columns without an alias.
   override def toString: String = name()
 
   def invoke(array: ArrayData, shape: ArrayData, dtype: UTF8String): InternalRow =
     invoke(array, shape, dtype, BoundArrToSt.truncate)
 
-  /** Null where an argument is. */
+  /** Null if an argument is null. */
   def invoke(array: ArrayData, shape: ArrayData, dtype: UTF8String, rounding: UTF8String): InternalRow =
     if (array == null || shape == null || dtype == null || rounding == null) null
     else encoder(array, shape, dtype, rounding)
@@ -82,7 +81,7 @@ private object BoundArrToSt {
   val truncate: UTF8String = UTF8String.fromString(Rounding.Truncate.name)
 }
 
-/** `st_to_array` and its kin for a tensor of this type; Spark generates calls of `invoke`. */
+/** The `st_to_array` functions for a tensor of this type. Spark generates calls of `invoke`. */
 final class BoundStToArray(elements: Elements, tensorType: DataType) extends ScalarFunction[ArrayData] {
 
   private val decoder = new TensorToArray(elements)
@@ -94,6 +93,6 @@ final class BoundStToArray(elements: Elements, tensorType: DataType) extends Sca
   override def resultType(): DataType = ArrayType(elements.dataType, containsNull = false)
   override def toString: String       = name()
 
-  /** Null where the tensor is. */
+  /** Null if the tensor is null. */
   def invoke(tensor: InternalRow): ArrayData = if (tensor == null) null else decoder(tensor)
 }

@@ -11,13 +11,13 @@ import io.github.semyonsinchenko.safetensors.codec.Decoder
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.NumberType
 
-/** What a tensor's elements are decoded to, and the function that does so. */
+/** The type that a tensor's elements are decoded to, and its function. */
 sealed abstract class Elements(val function: String, number: NumberType)
     extends Product with Serializable {
 
   def dataType: DataType = number.sparkType
 
-  /** The array of the elements that the bytes are, by the decoder of their dtype. */
+  /** Decodes the bytes with the decoder of their dtype. */
   final def array(dtype: Dtype, decoder: Decoder, bytes: ByteBuffer): UnsafeArrayData =
     if (dtype == number.dtype && NumberType.IsLittleEndian) copy(bytes) else decode(decoder, arrayOf(bytes))
 

@@ -2,6 +2,6 @@ package io.github.semyonsinchenko.safetensors.functions
 
 import io.github.semyonsinchenko.safetensors.common.DataException
 
-/** A row that a tensor function cannot take: what is wrong, and what to do. */
+/** A row that a tensor function cannot evaluate. The message says what is wrong and what to do. */
 final class InvalidTensorException(function: String, message: String)
     extends DataException(s"$function: $message", "SAFETENSORS_INVALID_TENSOR")

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.{ArrayType, DataType, NullType}
 
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** `st_to_array(tensor)` and its kin: a Tensor Struct to the flat, row-major array of its elements. */
+/** `st_to_array(tensor)` and its variants: decodes a Tensor Struct to the flat, row-major array of its elements. */
 case class StToArray(child: Expression, elements: Elements) extends UnaryExpression {
 
   override def prettyName: String  = elements.function

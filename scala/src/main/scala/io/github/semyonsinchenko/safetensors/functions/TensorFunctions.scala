@@ -4,7 +4,7 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal}
 
-/** The functions as a session knows them: name, documentation, and how a call becomes an expression. */
+/** The functions of a session: name, documentation and the expression of a call. */
 object TensorFunctions {
 
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
@@ -52,7 +52,7 @@ object TensorFunctions {
 
   private val stToArrayDouble = decoding(
     Elements.Doubles,
-    "doubles, which lose nothing but of integers past 2^53.",
+    "doubles. Exact, except that integers past 2^53 round to the nearest.",
     """
       |      > SELECT _FUNC_(arr_to_st(array(0.1, 1e300), array(2), 'F64'));
       |       [0.1,1.0E300]
@@ -61,7 +61,7 @@ object TensorFunctions {
 
   private val stToArrayLong = decoding(
     Elements.Longs,
-    "longs. Fractions are given up; NaN and numbers out of range are an error.",
+    "longs. Fractions are dropped. NaN and numbers out of range are an error.",
     """
       |      > SELECT _FUNC_(arr_to_st(array(9007199254740993L), array(1), 'I64'));
       |       [9007199254740993]

@@ -9,21 +9,21 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /**
- * What `st_to_array` and its variants do with a row, both interpreted and in generated code.
+ * Evaluates the `st_to_array` functions for a row, for interpreted and generated code.
  *
- * An F32 vector of a file is copied three times on its way to `array<float>`: from the map to the row, as Spark takes rows from
- * memory that it can keep; here to an array, as its elements follow a count and bits for nulls that a tensor does not have; and by Spark,
- * which writes the results of all expressions to a row of its own.
+ * An F32 vector of a file is copied three times until it is an `array<float>`: from the map to the row, because Spark keeps rows
+ * in its own memory; here to an array, which has a count and null bits before its elements; and by Spark, which writes the
+ * results of expressions to a row.
  */
 final class TensorToArray(elements: Elements) extends Serializable {
 
-  /** The elements of a Tensor Struct, which is not null. */
+  /** The elements of a Tensor Struct. The struct is not null. */
   def apply(tensor: InternalRow): ArrayData = {
     for ((name, field) <- TensorToArray.fields)
       if (tensor.isNullAt(field)) throw error(s"the tensor's `$name` is null.")
     val dtype = knownDtype(tensor.getUTF8String(TensorStruct.Dtype).toString)
     val decoder = Decoders.of(dtype).getOrElse(throw error(
-        s"$dtype elements cannot be given as ${elements.dataType.sql}. Take the tensor's `data`, and decode it in Python."))
+        s"$dtype elements cannot be decoded to ${elements.dataType.sql}. Select the tensor's `data` and decode it in Python."))
     val bytes = TensorStruct.data(tensor)
     checkLength(bytes.remaining, dtype, tensor.getArray(TensorStruct.Shape))
     try elements.array(dtype, decoder, bytes)
@@ -31,7 +31,7 @@ final class TensorToArray(elements: Elements) extends Serializable {
   }
 
   private def knownDtype(name: String): Dtype = Dtype.of(name).getOrElse(throw error(
-      s"the tensor's dtype is `$name`, which is none. Use one of ${Decoders.sources.mkString(", ")}."))
+      s"the tensor's dtype is `$name`, which does not exist. Use one of ${Decoders.sources.mkString(", ")}."))
 
   private def checkLength(bytes: Int, dtype: Dtype, shape: ArrayData): Unit = {
     val dims  = Arguments.shape(shape).fold(message => throw error(message), identity)

@@ -9,10 +9,10 @@ import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.dataset.Manifest
 
-/** A dataset as the source of one of MLflow's; the same that `safetensors_spark.mlflow` logs from Python. */
+/** A dataset as an MLflow dataset source. The JSON equals what `safetensors_spark.mlflow` logs from Python. */
 final class SafetensorsDatasetSource private (directory: Path, manifest: Manifest) {
 
-  /** The source that MLflow keeps, for its type `SafetensorsDatasetSource.SourceType`. */
+  /** The source for MLflow, of the type `SafetensorsDatasetSource.SourceType`. */
   def toJson(): String = {
     val root = SafetensorsDatasetSource.mapper.createObjectNode()
       .put("uri", SafetensorsDatasetSource.uri(new Path(directory, Manifest.FileName)))
@@ -26,15 +26,15 @@ final class SafetensorsDatasetSource private (directory: Path, manifest: Manifes
 
 object SafetensorsDatasetSource {
 
-  /** By which MLflow finds who reads the JSON. */
+  /** The source type by which MLflow finds the class that reads the JSON. */
   val SourceType = "safetensors"
 
   private val mapper = new ObjectMapper
 
   /**
-   * The dataset that was written to `path`.
+   * The source of the dataset at `path`.
    *
-   * @throws java.io.FileNotFoundException if there is no manifest
+   * @throws java.io.FileNotFoundException if it has no manifest
    */
   def apply(path: String, conf: Configuration): SafetensorsDatasetSource = {
     val folder    = new Path(path)
@@ -42,13 +42,13 @@ object SafetensorsDatasetSource {
     Manifest.read(directory, conf) match {
       case Some(manifest) => new SafetensorsDatasetSource(directory, manifest)
       case None => throw new FileNotFoundException(
-          s"$directory has no ${Manifest.FileName}: it is no dataset that was written by " +
-            "`df.write.format(\"safetensors\")`, or the write did not end."
+          s"$directory has no ${Manifest.FileName}: it is not a dataset written by " +
+            "`df.write.format(\"safetensors\")`, or the write did not finish."
         )
     }
   }
 
-  /** Of a path here a percent-encoded URI, as MLflow's Python reads them; Hadoop's and fsspec's paths are not encoded. */
+  /** A percent-encoded URI for local paths, as MLflow's Python expects. Other paths stay as Hadoop and fsspec have them. */
   private def uri(path: Path): String =
     if (path.toUri.getScheme == "file") s"file://${encoded(path.toUri.getPath)}" else path.toString
 

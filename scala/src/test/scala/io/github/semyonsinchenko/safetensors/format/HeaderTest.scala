@@ -175,7 +175,7 @@ class HeaderTest extends AnyFunSuite {
     """{"a":["U8",[9223372036854775808,4,0],[0,0]]}""", 0,
     "tensor `a` has the shape [9223372036854775808, 4, 0], too large for 64 bits")
   refused("elements that fill no whole bytes", Refusal.MisalignedSlice)(
-    """{"a":["F4",[3],[0,2]]}""", 2, "tensor `a` has 12 bits, which are no whole bytes")
+    """{"a":["F4",[3],[0,2]]}""", 2, "tensor `a` has 12 bits, which is not a whole number of bytes")
   refused("offsets that do not fit the shape", Refusal.TensorInvalidInfo)(
     """{"a":["I32",[2],[0,4]]}""", 4, "tensor `a` has 4 bytes, but shape [2] of I32 takes 8")
   refused("bytes behind the last tensor", Refusal.MetadataIncompleteBuffer)(

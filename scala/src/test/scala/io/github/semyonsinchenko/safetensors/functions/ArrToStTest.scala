@@ -69,7 +69,7 @@ class ArrToStTest extends FunctionsTest {
 
   test("a null element is refused with its place") {
     assert(failed("SELECT arr_to_st(v, array(2), 'F32') FROM nulls WHERE id = 1") ==
-      "arr_to_st: the array's element at index 1 is null, and a tensor holds no nulls. Fill or drop them first.")
+      "arr_to_st: the array's element at index 1 is null, and tensors have no nulls. Fill or drop them first.")
   }
 
   test("what the dtype cannot hold is refused with value, place and range") {

@@ -60,14 +60,14 @@ class StToArrayTest extends FunctionsTest {
     for (dtype <- Seq("F4", "F6_E2M3", "C64")) {
       table(tensor("00", "array(1)", dtype))
       assert(failed("SELECT st_to_array_double(t) FROM tensors") == s"st_to_array_double: $dtype elements " +
-        "cannot be given as DOUBLE. Take the tensor's `data`, and decode it in Python.")
+        "cannot be decoded to DOUBLE. Select the tensor's `data` and decode it in Python.")
     }
   }
 
   test("an unknown dtype is refused with the list of right ones") {
     table(tensor("00", "array(1)", "F128"))
     assert(failed("SELECT st_to_array(t) FROM tensors")
-        .startsWith("st_to_array: the tensor's dtype is `F128`, which is none. Use one of F16, F32,"))
+        .startsWith("st_to_array: the tensor's dtype is `F128`, which does not exist. Use one of F16, F32,"))
   }
 
   test("a null field and a shape that is none are refused") {
