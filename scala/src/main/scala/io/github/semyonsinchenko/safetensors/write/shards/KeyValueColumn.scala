@@ -21,9 +21,6 @@ private[write] final class KeyValueColumn(plan: ColumnPlan, separator: String, i
 
   def tensorName(key: String): String = if (isOnly) key else key + suffix
 
-  /** The key of one of this column's tensors. */
-  def keyOf(tensor: String): String = if (isOnly) tensor else tensor.dropRight(suffix.length)
-
   /** Appends a row's cell to the section of its dtype; the sample, the section, and where in it the bytes begin. */
   def append(row: InternalRow, sectionOf: Dtype => Section): (Sample, Section, Long) = {
     var section: Section = null

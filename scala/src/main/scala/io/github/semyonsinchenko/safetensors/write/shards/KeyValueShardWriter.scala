@@ -62,7 +62,7 @@ private[write] final class KeyValueShardWriter(
   private def add(column: KeyValueColumn, key: String, row: InternalRow): Unit = {
     val name                     = column.tensorName(key)
     val (sample, section, begin) = column.append(row, sectionOf)
-    val entry                    = new Entry(name, column, sample.shape, begin, section.payload.size)
+    val entry                    = new Entry(name, column.name, sample.shape, begin, section.payload.size)
     section.add(entry)
     val before = entries.put(name, entry)
     if (before != null) replace(before, entry)
@@ -71,7 +71,7 @@ private[write] final class KeyValueShardWriter(
   }
 
   private def replace(before: Entry, entry: Entry): Unit =
-    if (before.column ne entry.column) throw collision(before, entry)
+    if (before.column != entry.column) throw collision(before, entry)
     else mode.duplicates match {
       case Duplicates.Fail => throw new InvalidCellException(
           s"the key `${entry.name}` occurs twice in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
@@ -80,7 +80,7 @@ private[write] final class KeyValueShardWriter(
 
   /** Two keys, not one: `lastWin` would lose a tensor. */
   private def collision(before: Entry, entry: Entry) = {
-    val pairs = Seq(before, entry).map(one => TensorNames.pair(one.column.keyOf(one.name), one.column.name))
+    val pairs = Seq(before, entry).map(one => TensorNames.pair(one.name, mode.separator, one.column))
     new InvalidCellException(
       s"the tensor name `${entry.name}` stands for two tensors, ${pairs.mkString(" and ")}. ${TensorNames.Remedy}")
   }

@@ -10,7 +10,7 @@ import io.github.semyonsinchenko.safetensors.write.memory.Payload
 /** A tensor of an open shard. `begin` and `end` are relative to its section. */
 private[write] final class Entry(
     val name: String,
-    val column: KeyValueColumn,
+    val column: String,
     val shape: Seq[Int],
     val begin: Long,
     val end: Long) {
