@@ -135,7 +135,8 @@ def test_the_first_file_is_that_of_the_index(spark: SparkSession, path: Path) ->
     assert sorted(first.columns) == ["k8", "k9"]
     # Of another commit, it has no say.
     manifest = path / MANIFEST
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"commit_id": "another"}))
+    parts = [{"file": "_tensor_index.parquet", "commit_id": "another"}]
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"index_parts": parts}))
     assert sorted(read(spark, path).columns) == ["k8", "k9"]
 
 

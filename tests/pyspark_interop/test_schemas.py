@@ -97,13 +97,16 @@ SHARD: dict[str, Any] = {
     "crc32c": "e3069283",
 }
 
+PART = {"file": "_tensor_index.parquet", "commit_id": "550e8400-e29b-41d4-a716-446655440000"}
+
 SOUND: dict[str, Any] = {
-    "format_version": "1.0",
+    "format_version": "1.1",
     "safetensors_version": "1.0",
     "total_samples": 1,
     "total_bytes": 72,
     "shards": [SHARD],
     "commit_id": "550e8400-e29b-41d4-a716-446655440000",
+    "index_parts": [PART, PART | {"file": "_tensor_index-550e8400-e29b-41d4-a716-446655440000.parquet"}],
     "mode": "batch",
     "options": {"batch_size": "1"},
     "schema": [{"name": "x", "dtype": "F32", "shape": None}, {"name": "y", "dtype": None, "shape": []}],
@@ -117,6 +120,8 @@ def test_manifest_schema_takes_a_sound_manifest() -> None:
 HOSTILE_MANIFESTS: dict[str, dict[str, Any]] = {
     "file that leaves the directory": {"shards": [SHARD | {"file": "../" + SHARD["file"]}]},
     "file by another name": {"shards": [SHARD | {"file": "model.safetensors"}]},
+    "part of the index that leaves the directory": {"index_parts": [PART | {"file": "../" + PART["file"]}]},
+    "part of the index without a commit": {"index_parts": [{"file": PART["file"]}]},
     "checksum in capitals": {"shards": [SHARD | {"crc32c": "E3069283"}]},
     "negative samples": {"shards": [SHARD | {"samples_count": -1}]},
     "byte buffer off the multiple of 8": {"shards": [SHARD | {"header_bytes": 63}]},
