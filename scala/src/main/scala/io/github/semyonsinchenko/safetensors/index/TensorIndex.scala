@@ -28,7 +28,7 @@ object TensorIndex {
   // Many of Parquet's readers read no less than a row group. With the footer, which has so many bytes for each of them, that is
   // least where both are of about the same length. Parquet counts the pages that are being filled as well, uncompressed.
   private val BytesInFooter = 460L
-  private val OpenPages     = 64L << 10
+  private val OpenPages     = 32L << 10
 
   private def rowGroupBytes(bytes: Long): Long =
     OpenPages + math.sqrt(BytesInFooter.toDouble * bytes).toLong
