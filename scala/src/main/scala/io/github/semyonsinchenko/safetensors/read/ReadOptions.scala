@@ -68,8 +68,8 @@ private[safetensors] object ReadOptions {
   val RefuseRepeatedNames: OptionSpec[Boolean] = OptionSpec(
     "refuseRepeatedNames",
     Some("false"),
-    "Refuse a file in which a tensor's name, or a key of `__metadata__`, stands twice. The format forbids it, but the official " +
-      "library takes the last of them without a word; so does a read without this option."
+    "Refuse a file in which a tensor's name, or a key of `__metadata__`, occurs twice. The format forbids this, but the official library, like a read " +
+      "without this option, uses the last one."
   )(OptionSpec.flag)
 
   val IgnoreCorruptFiles: OptionSpec[Boolean] = OptionSpec(

@@ -49,31 +49,33 @@ object WriteOptions {
   val TailStrategy: OptionSpec[Tail] = OptionSpec(
     "tail_strategy",
     Some("write"),
-    "What becomes of the rows at a task's end that are too few for a batch: `write` a smaller batch, `drop` them, or " +
+    "What to do with the last rows of a task if they are too few for a batch: `write` a smaller batch, `drop` them, or " +
       "`pad` the batch with zeros, which do not count as samples."
   )(OptionSpec.oneOf(Tail.all)(_.name))
 
   val NameColumn: OptionSpec[String] = OptionSpec(
     "name_col",
     None,
-    "The column, of strings or integers, whose value names a row's tensors: each row and column becomes a tensor of its own, " +
-      "for look-ups by key. In place of `batch_size`.",
+    "The column, of strings or integers, that names the tensors of a row: each row and column becomes one tensor, for " +
+      "look-ups by key. Use it instead of `batch_size`.",
     verbatim = true
   )(text => Option.when(text.nonEmpty)(text).toRight("a column's name"))
 
   val Separator: OptionSpec[String] = OptionSpec("kv_separator", Some("__"),
-    "With `name_col` and several columns a tensor's name is the key, this, and the column's name.",
+    "With `name_col` and several columns, the text between the key and the column in " +
+      "a tensor's name. Two pairs of key and column with one name are an error.",
     verbatim = true)(Right(_))
 
   val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec("duplicatesStrategy", Some("fail"),
-    "With `name_col`, what becomes of a key that comes twice in one shard: `fail`, or `lastWin`: the last row counts.")(
+    "With `name_col`, what to do with a key that occurs twice in one shard: `fail`, " +
+      "or keep the last row (`lastWin`).")(
     OptionSpec.oneOf(Duplicates.all)(_.name))
 
   val TargetShardSize: OptionSpec[Int] = OptionSpec(
     "target_shard_size_mb",
     Some("300"),
-    "The size in megabytes at which a shard closes that is written with `name_col`, from 50 to 1000. With `batch_size`, shards far " +
-      "under it earn a warning."
+    "With `name_col`, the size in megabytes at which a shard closes, from 50 to 1000. " +
+      "With `batch_size`, much smaller shards cause a warning."
   )(
     _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
       "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
@@ -81,12 +83,12 @@ object WriteOptions {
   val GenerateIndex: OptionSpec[Boolean] = OptionSpec(
     "generate_index",
     Some("false"),
-    "Write `_tensor_index.parquet`, which tells for each tensor its shard, shape, dtype and place. With `name_col`, a key in " +
-      "two shards is an error then. An index that is there is kept up by appends."
+    "Write `_tensor_index.parquet`, which has the shard, shape, dtype and position of each tensor. With `name_col`, " +
+      "a key in two shards is then an error. Appends keep an existing index up to date."
   )(OptionSpec.flag)
 
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
-    "The columns to write, separated by commas or as a JSON array. All of them by default, but for `name_col`.")(
+    "The columns to write, separated by commas or as a JSON array. By default all except `name_col`.")(
     parseColumns)
 
   val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
@@ -108,7 +110,7 @@ object WriteOptions {
     OptionSpec.oneOf(Rounding.all)(_.name))
 
   val Metadata: OptionSpec[Map[String, String]] = OptionSpec("metadata", Some("""{"format": "pt"}"""),
-    "What stands under `__metadata__` in every shard: a JSON object of strings.")(parseMetadata)
+    "The `__metadata__` of every shard: a JSON object of strings.")(parseMetadata)
 
   val all: Seq[OptionSpec[_]] = Seq(
     BatchSize,
