@@ -90,6 +90,12 @@ class S3:
                 found.setdefault(path.removeprefix(prefix), []).append(Request.of(entry))
         return found
 
+    def put_conditions(self, uri: str) -> list[tuple[str | None, str | None]]:
+        """`If-Match` and `If-None-Match` of each request that wrote an object, in that order."""
+        entries = map(json.loads, self._log.read_text().splitlines())
+        path = f"/{BUCKET}/{uri.removeprefix(f'{self.uri}/')}"
+        return [(e["if_match"], e["if_none_match"]) for e in entries if (e["method"], e["path"]) == ("PUT", path)]
+
     def pending_uploads(self) -> list[str]:
         return [upload["Key"] for upload in self._client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])]
 

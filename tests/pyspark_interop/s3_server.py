@@ -1,7 +1,8 @@
 """A server of S3 that keeps a log of what it is asked.
 
 Run as `python s3_server.py LOG`; it prints its port. Each line of the log is a JSON object: `method`, `path`, and the
-header `range`, null where a request has none. A request is in the log before it is answered.
+headers `range`, `if_match` and `if_none_match`, null where a request has none. A request is in the log before it is
+answered.
 """
 
 import json
@@ -28,6 +29,8 @@ class Logged:
             "method": environ["REQUEST_METHOD"],
             "path": environ["PATH_INFO"],
             "range": environ.get("HTTP_RANGE"),
+            "if_match": environ.get("HTTP_IF_MATCH"),
+            "if_none_match": environ.get("HTTP_IF_NONE_MATCH"),
         }
         with self._lock:
             print(json.dumps(request), file=self._log, flush=True)

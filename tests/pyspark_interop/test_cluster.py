@@ -22,6 +22,7 @@ def test_executors_in_processes_of_their_own_write_read_and_decode(path: Path) -
     command = [sys.executable, str(JOB), path.name]
     run = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+    assert [line for line in run.stderr.splitlines() if "Committer" in line] == []
     answer = json.loads(run.stdout.splitlines()[-1])
     assert sorted(answer["executors"]) == ["0", "1", "2", "3"]
     assert len(set(answer["executors"].values())) == 2

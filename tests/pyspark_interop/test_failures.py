@@ -1,8 +1,10 @@
 """Writers that die or race: readers see the old dataset or the new one, exactly, and a second try succeeds."""
 
+import json
 import os
 import re
 import signal
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -13,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from failures import Job, append, daemon, leftovers, seen, wait_for, written
-from spark_io import Dataset
+from spark_io import Dataset, assert_says, error_of, read
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
@@ -66,6 +68,48 @@ def test_after_the_driver_was_killed_in_the_midst_of_a_write_the_old_dataset_sta
         job.finish()
     assert seen(spark, path) == (old + written(100) if mode == "append" else written(100))
     assert leftovers(path) == left
+
+
+def test_a_first_write_that_is_killed_shows_no_row_even_if_algorithm_2_is_set(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    conf = {"spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2"}
+    with Job(path, tmp_path / "log", master="local[1]", conf=conf, sleep=100) as job:
+        # A task has committed, wherever its files are.
+        wait_for(lambda: [*path.glob("_temporary/*/task_*"), *path.glob("*.safetensors")])
+        os.kill(job.ids["driver"], signal.SIGKILL)
+        job.process.wait(60)
+    assert_says(error_of(lambda: read(spark, path)), "holds no safetensors files")
+    assert append(spark, path, 200) == seen(spark, path)
+
+
+def test_a_write_that_waits_for_a_killed_commit_says_so_and_takes_its_lock(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
+    old = append(spark, path, 0)
+    lock = path / "_commit.lock"
+    # The commit stops where it opens this record.
+    stop = path / "_pending" / str(uuid.uuid4())
+    stop.parent.mkdir()
+    os.mkfifo(stop)
+    with Job(path, tmp_path / "killed", master="local[1]") as job:
+        killed = job.ids
+        wait_for(lambda: lock.exists() and lock.read_text().endswith("}"))
+        os.kill(killed["driver"], signal.SIGKILL)
+        job.process.wait(60)
+    stop.unlink()
+    stop.parent.rmdir()
+    held = json.loads(lock.read_text())
+    assert (held["application"], held["process"]) == (killed["application"], killed["driver"])
+    lock.write_text(json.dumps(held | {"stale_after_ms": 5000}))
+    with Job(path, tmp_path / "log", master="local[1]", first=200) as job:
+        job.finish()
+    lines = [line for line in job.log.read_text().splitlines() if str(lock) in line]
+    assert len(lines) == 2, lines
+    for line, words in zip(lines, ["after 5 s its lock is removed", "so its holder is dead"], strict=True):
+        assert_says(line, words, f"{killed['application']}, process {killed['driver']} on {held['host']}, since 20")
+    assert seen(spark, path) == old + written(200)
+    assert {Path(name).parts[0] for name in leftovers(path)} == {"_temporary"}
 
 
 @pytest.mark.short

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from failures import leftovers, written
-from filesystems import S3, Cluster, cluster, hdfs, s3
+from filesystems import BUCKET, S3, Cluster, cluster, hdfs, s3
 from official import Tensor, load, verdicts
 from remote_model import NAMES, SCHEMA, Model
 from spark_io import Dataset, assert_says, files
@@ -162,6 +162,29 @@ def test_shards_are_uploaded_in_parts_and_completed_by_the_magic_committer(place
     assert place.write(0, KEYED) is None
     etags = bucket.etags(place.uri)
     assert {name for name, etag in etags.items() if "-" in etag} == {s.name for s in Dataset(place.download()).shards}
+
+
+@pytest.mark.parametrize("place", ["s3a"], indirect=True)
+@pytest.mark.parametrize(("committer", "prefix"), [("directory", "fs.s3a"), ("partitioned", f"fs.s3a.bucket.{BUCKET}")])
+def test_staging_committers_replace_nothing(place: Place, committer: str, prefix: str, tmp_path: Path) -> None:
+    conflicts = {"conflict-mode": "replace", "unique-filenames": "true"}
+    staging = {f"{prefix}.committer.staging.{name}": value for name, value in conflicts.items()}
+    shared = {"fs.s3a.committer.staging.tmp.path": str(tmp_path / "staging")}
+    options = BATCH | {"fs.s3a.committer.name": committer} | shared | staging
+    assert place.write(0, options) is None
+    assert place.write(100, options) is None
+    assert sorted(place.numbers()) == written(0) + written(100)
+
+
+@pytest.mark.parametrize("place", ["s3a"], indirect=True)
+def test_the_manifest_is_replaced_only_if_it_is_the_one_that_was_read(place: Place, bucket: S3) -> None:
+    assert place.write(0, BATCH) is None
+    etag = bucket.etags(place.uri)["dataset_manifest.json"]
+    assert place.write(100, BATCH) is None
+    first, second, third = bucket.put_conditions(f"{place.uri}/dataset_manifest.json")
+    assert first == (None, "*")
+    assert second[0] is not None
+    assert third == (etag, None)
 
 
 @pytest.mark.parametrize("place", ["hdfs"], indirect=True)

@@ -59,9 +59,13 @@ final case class Manifest(
     ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), tensors, if (isBatch) schema else Nil)
   }
 
-  /** Replaces the directory's manifest, if it has one. */
+  /** Writes the directory's manifest, or replaces it. */
   def write(directory: Path, conf: Configuration): Unit =
     AtomicFile.write(new Path(directory, Manifest.FileName), conf)(ManifestWriter.write(this, _))
+
+  /** The same, where other writes may do it too; see [[AtomicFile.replace]]. */
+  def replace(directory: Path, draft: Path, conf: Configuration)(verify: => Unit): Unit =
+    AtomicFile.replace(new Path(directory, Manifest.FileName), draft, conf)(ManifestWriter.write(this, _))(verify)
 }
 
 object Manifest {

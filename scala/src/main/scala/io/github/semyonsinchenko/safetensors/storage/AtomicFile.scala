@@ -12,8 +12,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
 /**
- * Files that are replaced as a whole: a reader finds the old one or the new one, never a part or nothing. Azure's ABFS alone
- * cannot: what is written there is empty for a moment.
+ * Files that are replaced as a whole: a reader finds the old file or the new one, never a part. Azure's ABFS is the exception:
+ * a file that is written there is empty for a moment.
  */
 object AtomicFile {
 
@@ -31,24 +31,48 @@ object AtomicFile {
   /** @param content writes the file, and may close the stream */
   def write(path: Path, conf: Configuration)(content: OutputStream => Unit): Unit = {
     val fs = path.getFileSystem(conf)
-    if (showsWhenClosed(path, fs)) writeTo(path, content, fs)
+    if (showsWhenClosed(path, fs)) writeTo(fs.create(path, true), content)
     else {
-      val fresh = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}.tmp")
-      try {
-        writeTo(fresh, content, fs)
-        replace(fresh, path, conf)
-      } finally { fs.delete(fresh, false); () }
+      val draft = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}.tmp")
+      writeAndMove(path, draft, content, conf)(())
     }
   }
 
-  // Elsewhere a file can be seen while it is written, and is replaced by renaming. In object stores renaming is a copy. ABFS
-  // renames over nothing: one would have to delete first, and a dataset without a manifest reads as whatever lies there, which
-  // is worse than an empty one, an error.
+  /**
+   * Writes a file that other writers may replace too.
+   *
+   * @param draft  where local file systems and HDFS have the file until the last step, which fails if it is gone
+   * @param verify fails if another writer may have begun to replace the file. It runs before the last step. Object stores with
+   *               conditional writes do not take that step if the file has changed since.
+   */
+  def replace(path: Path, draft: Path, conf: Configuration)(content: OutputStream => Unit)(
+      verify: => Unit): Unit = {
+    val fs = path.getFileSystem(conf)
+    if (showsWhenClosed(path, fs)) {
+      val condition = ConditionalWrite.ifUnchanged(path, fs)
+      verify
+      writeTo(condition.open(path, fs), content)
+    } else writeAndMove(path, draft, content, conf)(verify)
+  }
+
+  private def writeAndMove(path: Path, draft: Path, content: OutputStream => Unit, conf: Configuration)(
+      verify: => Unit): Unit = {
+    val fs = path.getFileSystem(conf)
+    try {
+      writeTo(fs.create(draft, true), content)
+      verify
+      move(draft, path, conf)
+    } finally { fs.delete(draft, false); () }
+  }
+
+  // Local files and those of HDFS are visible while they are written, so that a file is replaced by renaming another. In object
+  // stores renaming is a copy. ABFS does not rename over a file, and to delete it first is worse than an empty manifest: readers
+  // would take a dataset without a manifest for plain files.
   private def showsWhenClosed(path: Path, fs: FileSystem): Boolean =
     LocalFile.of(path, fs).isEmpty && !renamesOver(fs)
 
-  /** Puts a file in the place of another, or where none is. In an object store there may be none for a moment. */
-  def replace(fresh: Path, place: Path, conf: Configuration): Unit = {
+  /** Moves a file to a place, where another may be. In an object store there is no file for a moment. */
+  def move(fresh: Path, place: Path, conf: Configuration): Unit = {
     val fs = place.getFileSystem(conf)
     (LocalFile.of(fresh, fs), LocalFile.of(place, fs)) match {
       case (Some(from), Some(to)) => moveLocal(from, to)
@@ -65,16 +89,15 @@ object AtomicFile {
 
   private def moveLocal(fresh: file.Path, place: file.Path): Unit = {
     Files.move(fresh, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-    // The sums that Hadoop keeps beside a local file do not move with it, and old ones would make it look damaged.
+    // The checksums that Hadoop keeps beside a local file do not move with it, and those of the old file do not fit.
     Seq(fresh, place).foreach(moved =>
       Files.deleteIfExists(moved.resolveSibling(s".${moved.getFileName}.crc")))
   }
 
-  private def writeTo(path: Path, content: OutputStream => Unit, fs: FileSystem): Unit = {
-    val out = fs.create(path, true)
+  private def writeTo(out: FSDataOutputStream, content: OutputStream => Unit): Unit = {
     try content(out)
     catch {
-      // Closed, it would put what there is of the text in the place of the old one.
+      // Closing the stream would replace the old file with a part of the new one.
       case e: IOException =>
         if (out.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) out.abort()
         throw e

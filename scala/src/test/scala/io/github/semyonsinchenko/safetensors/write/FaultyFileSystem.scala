@@ -19,23 +19,33 @@ final case class Step(operation: String, path: String, nth: Int = 1) {
 object Faults {
   val Message = "The file system fails, as the test asks it to"
 
-  private var armed: Option[Step] = None
-  private var forGood             = false
-  private var seen                = 0
+  private var armed: Option[Step]        = None
+  private var forGood                    = false
+  private var instead: Option[() => Unit] = None
+  private var seen                       = 0
 
   /** Lets a step fail while `body` runs; `forGood`, whatever comes after it fails too, as if its process were dead. */
-  def during[A](step: Step, forGood: Boolean)(body: => A): A = {
-    synchronized { armed = Some(step); this.forGood = forGood; seen = 0 }
+  def during[A](step: Step, forGood: Boolean)(body: => A): A = arm(step, forGood, None)(body)
+
+  /** Lets `action` happen before a step while `body` runs. */
+  def before[A](step: Step)(action: => Unit)(body: => A): A =
+    arm(step, forGood = false, Some(() => action))(body)
+
+  private def arm[A](step: Step, forGood: Boolean, instead: Option[() => Unit])(body: => A): A = {
+    synchronized { armed = Some(step); this.forGood = forGood; this.instead = instead; seen = 0 }
     try body
     finally synchronized { armed = None; assert(seen >= step.nth, s"$step did not come") }
   }
 
-  def pass(operation: String, path: Path): Unit = synchronized {
-    armed.foreach { step =>
+  def pass(operation: String, path: Path): Unit = if (comes(operation, path)) instead match {
+    case Some(action) => action()
+    case None         => throw new IOException(s"$Message: $operation of ${path.getName}")
+  }
+
+  private def comes(operation: String, path: Path): Boolean = synchronized {
+    armed.exists { step =>
       if (step.matches(operation, path)) seen += 1
-      val first = step.matches(operation, path) && seen == step.nth
-      if (first || forGood && seen >= step.nth)
-        throw new IOException(s"$Message: $operation of ${path.getName}")
+      step.matches(operation, path) && seen == step.nth || forGood && seen >= step.nth
     }
   }
 }

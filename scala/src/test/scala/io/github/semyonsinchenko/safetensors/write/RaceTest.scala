@@ -79,6 +79,19 @@ class RaceTest extends FaultyWrites("local[2]") {
     }
   }
 
+  test("a write whose lock is taken while it commits changes nothing, and leaves the other write") {
+    inDataset { directory =>
+      write(rows(old), directory, "append", batch)
+      val late = Faults.before(Step("rename", "/part-.*.safetensors$")) {
+        Files.delete(directory.resolve("_commit.lock"))
+        writer(rows(200 until 206), "append", batch).save(directory.toString)
+      }(Try(write(rows(fresh), directory, "append", batch)))
+      assert(late.failed.get.getMessage.contains("was lost to another write"))
+      assert(seen(directory, batch) == old ++ (200 until 206))
+      assert(leftovers(directory).isEmpty)
+    }
+  }
+
   private def completedTasks: Int = {
     val tracker = spark.sparkContext.statusTracker
     tracker.getActiveStageIds().flatMap(tracker.getStageInfo(_)).map(_.numCompletedTasks()).sum

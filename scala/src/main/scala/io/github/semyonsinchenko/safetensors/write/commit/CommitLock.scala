@@ -1,159 +1,83 @@
 package io.github.semyonsinchenko.safetensors.write.commit
 
-import java.io.{FileNotFoundException, IOException}
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, StandardOpenOption}
-import java.util.UUID
+import java.io.IOException
+import java.nio.file.Files
 import java.util.concurrent.{Executors, ScheduledExecutorService, TimeUnit}
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs._
-import org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException
-import org.apache.hadoop.ipc.RemoteException
+import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, LocalFile}
+import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
 /**
- * Lets one write at a time change a dataset's manifest: `_commit.lock`, a file that only one can create.
+ * The lock that lets one write at a time change a dataset, held by this write. [[LockWait]] acquires it.
  *
- * Its holder touches it as long as it lives; one that was not touched for five minutes belongs to a dead writer and is
- * taken away. Object stores that overwrite what they should create give no such promise, such as S3A before Hadoop 3.4.2:
- * there, concurrent writes to one dataset are not supported.
+ * @param acquired a `System.nanoTime` before the lock was there
  */
-final class CommitLock private (path: Path, id: String, fs: FileSystem) extends AutoCloseable {
-  import CommitLock._
+private[commit] final class CommitLock(path: Path, record: LockRecord, acquired: Long, fs: FileSystem)
+    extends AutoCloseable {
+  private val log      = LoggerFactory.getLogger(getClass)
+  private val text     = record.toJson
+  private val alive    = LockState.aliveFile(path, record.id)
+  private var beats    = 0
+  private var lastBeat = acquired
+  private var isClosed = false
 
   private val heartbeat: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { task =>
     val thread = new Thread(task, s"heartbeat of $path")
     thread.setDaemon(true)
     thread
   }
-  heartbeat.scheduleWithFixedDelay(() => touch(), HeartbeatMillis, HeartbeatMillis, TimeUnit.MILLISECONDS)
+  private val interval = math.max(1, record.staleMillis / 10)
+  heartbeat.scheduleWithFixedDelay(() => beat(), interval, interval, TimeUnit.MILLISECONDS)
 
-  /** Renews its time of change, if it is still this writer's. */
-  private[commit] def touch(): Unit = synchronized {
-    try if (isHeld) {
-        val before = changed
-        fs.setTimes(path, System.currentTimeMillis, -1)
-        // Object stores keep the time of the last write alone.
-        if (changed == before) write(fs.create(path, true), id)
-      }
-    catch { case NonFatal(e) => log.warn(s"$path could not be touched.", e) }
+  /** Shows waiting writes that this one lives, by a file that gets longer. */
+  private def beat(): Unit = synchronized {
+    if (!isClosed) try {
+        val begun = System.nanoTime
+        beats += 1
+        write(new Array[Byte](beats))
+        lastBeat = begun
+      } catch { case NonFatal(e) => log.warn(s"Could not write $alive. Other writes may take the lock.", e) }
   }
 
-  private def changed: Long = fs.getFileStatus(path).getModificationTime
+  private def write(bytes: Array[Byte]): Unit = LocalFile.of(alive, fs) match {
+    case Some(file) => Files.write(file, bytes); ()
+    case None =>
+      val out = fs.create(alive, true)
+      try out.write(bytes)
+      finally out.close()
+  }
 
-  private def isHeld: Boolean = holder(path, fs).contains(id)
+  /** @throws java.io.IOException if another write has taken the lock, or may be doing it */
+  def verify(): Unit = if (!isHeld) throw new IOException(
+    s"$path was lost to another write, because this one stood still for more than ${record.staleMillis / 1000} seconds. Nothing was " +
+      "changed; write again.")
 
-  /** @throws java.io.IOException if it was taken away, as from a writer that stood still for minutes */
-  def verify(): Unit = synchronized {
-    if (!isHeld) throw new IOException(
-      s"$path was lost to another write, as this one stood still for more than ${StaleMillis / 60000} minutes. Nothing was " +
-        "changed; write again.")
+  def isHeld: Boolean = synchronized {
+    (isFresh || isRenewed) && LockState.textOf(path, fs).contains(text)
+  }
+
+  /** Whether no waiting write can have seen this lock unchanged for long enough. */
+  private def isFresh: Boolean =
+    System.nanoTime - lastBeat < TimeUnit.MILLISECONDS.toNanos(record.staleMillis) / 5
+
+  // A write that takes over creates its file first, and then looks for a sign of life. So one of the two notices the other.
+  private def isRenewed: Boolean = {
+    beat()
+    isFresh && !fs.exists(LockState.takeoverFile(path, text))
   }
 
   override def close(): Unit = synchronized {
     heartbeat.shutdown()
-    // What was done under the lock is done: an error now would have the write repeated.
-    try { if (isHeld) fs.delete(path, false); () }
-    catch {
-      case e: IOException => log.warn(s"$path could not be deleted; delete it, or writes will wait.", e)
-    }
-  }
-}
-
-object CommitLock {
-  private val log = LoggerFactory.getLogger(classOf[CommitLock])
-
-  val FileName = "_commit.lock"
-
-  private val HeartbeatMillis = 30000L
-  private val StaleMillis     = 300000L
-  private val PollMillis      = 100L
-
-  // Hadoop's name for it since 3.4.2, where S3A knows it.
-  private val CreateIfAbsent = "fs.option.create.conditional.overwrite"
-
-  /**
-   * Waits until no other holds the lock.
-   *
-   * @throws java.io.IOException if another holds it for longer than `patienceMillis`
-   */
-  def acquire(directory: Path, conf: Configuration, patienceMillis: Long = 600000L): CommitLock = {
-    val path     = new Path(directory, FileName)
-    val fs       = path.getFileSystem(conf)
-    val id       = UUID.randomUUID().toString
-    val deadline = System.nanoTime + patienceMillis * 1000000L
-    fs.mkdirs(directory)
-    while (!create(path, id, fs)) {
-      if (System.nanoTime > deadline) throw new IOException(
-        s"Another write holds $path. Wait for it, and write again; if none runs, delete the file.")
-      if (isStale(path, fs)) remove(path, fs) else Thread.sleep(PollMillis)
-    }
-    new CommitLock(path, id, fs)
-  }
-
-  private def create(path: Path, id: String, fs: FileSystem): Boolean =
-    try LocalFile.of(path, fs) match {
-        // Hadoop's own create looks first and creates then, so that two could succeed.
-        case Some(file) => Files.write(file, id.getBytes(UTF_8), StandardOpenOption.CREATE_NEW); true
-        case None if fs.hasPathCapability(path, CreateIfAbsent) => writeIfAbsent(path, id, fs)
-        case None                                               => writeNew(path, id, fs); true
-      }
-    catch {
-      case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
-      case e: RemoteException if isOpen(e)                                             => false
-    }
-
-  /** Whether HDFS refused as another has created the file and not closed it yet. */
-  private def isOpen(e: RemoteException): Boolean =
-    e.unwrapRemoteException(classOf[AlreadyBeingCreatedException]) ne e
-
-  private def writeNew(path: Path, id: String, fs: FileSystem): Unit = {
-    val out = fs.create(path, false)
-    try write(out, id)
-    catch {
-      // It is this writer's own, and nobody would release it.
-      case e: IOException =>
-        try fs.delete(path, false)
-        catch { case again: IOException => e.addSuppressed(again) }
-        throw e
-    }
-  }
-
-  /** In an object store that looks whether there is one when it has the whole of the new one. */
-  private def writeIfAbsent(path: Path, id: String, fs: FileSystem): Boolean =
+    // What was done under the lock is done. An error would make the caller repeat it.
     try {
-      write(fs.createFile(path).recursive().must(CreateIfAbsent, true).build(), id)
-      true
-    } catch {
-      case e: IOException => holder(path, fs) match {
-          // The first of two requests may have arrived though it seemed to fail.
-          case Some(found) => found == id
-          // The one that was there is gone again.
-          case None if e.isInstanceOf[PathIOException] => false
-          case None                                    => throw e
-        }
-    }
-
-  private def write(out: FSDataOutputStream, id: String): Unit =
-    try out.write(id.getBytes(UTF_8))
-    finally out.close()
-
-  private def holder(path: Path, fs: FileSystem): Option[String] =
-    AtomicFile.read(path, fs).map(new String(_, UTF_8))
-
-  private def isStale(path: Path, fs: FileSystem): Boolean =
-    try System.currentTimeMillis - fs.getFileStatus(path).getModificationTime > StaleMillis
-    catch { case _: FileNotFoundException => false }
-
-  // Renaming, only one of several waiting writers succeeds; deleting, a slow one could delete the next holder's.
-  private def remove(path: Path, fs: FileSystem): Unit = {
-    val aside = new Path(path.getParent, s".${path.getName}.${UUID.randomUUID()}")
-    log.warn(s"$path belongs to a write that died; it is removed.")
-    if (fs.rename(path, aside)) { fs.delete(aside, false); () }
+      if (isHeld) fs.delete(path, false)
+      isClosed = true
+      if (beats > 0) fs.delete(alive, false)
+      ()
+    } catch { case e: IOException => log.warn(s"Could not delete $path. Other writes wait until it is stale.", e) }
   }
 }

@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.SparkSession
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.Parallel
@@ -17,8 +18,8 @@ import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 import io.github.semyonsinchenko.safetensors.write.shards.ColumnSummary
 
 /**
- * Makes what the tasks wrote a part of the dataset: index, shards, and then the manifest, by which all of it becomes visible at
- * once. One commit at a time, under the lock.
+ * Makes what the tasks wrote a part of the dataset: shards, index, and then the manifest, which makes all of it visible at once.
+ * The lock allows one commit at a time.
  *
  * @param id of the write
  */
@@ -36,10 +37,9 @@ private[write] final class DatasetCommit(
   private val log     = LoggerFactory.getLogger(getClass)
 
   def run(written: Seq[ShardsWritten]): Unit =
-    Using.resource(CommitLock.acquire(directory, conf)) { lock =>
+    Using.resource(LockWait.acquire(directory, LockRecord.of(application), conf)) { lock =>
       // All that depends on the dataset is decided here: other writes may have committed since this one was planned.
-      val old = Target.check(directory, target.existing, plan, conf)
-      PendingCommit.recover(directory, old, conf)
+      val old      = recovered()
       val kept     = old.filter(_ => target.existing == Existing.Keep)
       val replaced = old.filter(_ => target.existing == Existing.Replace)
       val indexed  = index.isDue(kept)
@@ -49,27 +49,38 @@ private[write] final class DatasetCommit(
       pending.begin(shards.map(_.file) ++ obsolete :+ IndexPart.nameOf(id))
       val committed =
         try {
-          if (old.isEmpty) claim.write(directory, conf)
+          if (old.isEmpty) claim.replace(directory, pending.draft, conf)(lock.verify())
           job.commit()
           checkPresent(shards)
           val parts = if (indexed) index.prepare(kept, written) else Nil
           lock.verify()
           index.publish(parts)
           val complete = manifest.copy(parts = Some(parts))
-          publish(complete)
+          publish(complete, lock)
           complete
-        } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards)); throw e }
-      finish(committed, obsolete)
+        } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards, lock)); throw e }
+      finish(committed, obsolete, lock)
       BatchSizeAdvice.of(plan, shards).foreach(log.warn)
     }
 
+  /** The dataset that is there, without what commits that died or lost the lock have left. */
+  private def recovered(): Option[Manifest] = {
+    val found = PendingCommit.found(directory, conf)
+    PendingCommit.withdraw(found, conf)
+    val old = Target.check(directory, target.existing, plan, conf)
+    PendingCommit.recover(directory, found, old, conf)
+    old
+  }
+
+  private def application: String = SparkSession.active.sparkContext.applicationId
+
   /**
-   * A dataset of no rows, for a first write to begin with: without a manifest, readers would take its first shards for plain
-   * files, whether or not the others follow.
+   * A dataset of no rows, which a first write begins with. Without a manifest, readers would take its first shards for plain
+   * files.
    */
   private val claim = Manifest(UUID.randomUUID().toString, plan.mode.name, plan.options, Nil, Nil)
 
-  /** A path that is not the same place on every node passes all commits, and would leave a manifest of shards that are nowhere. */
+  /** With a path that is another place on each node, all tasks succeed, but the shards are not in the driver's directory. */
   private def checkPresent(shards: Seq[ShardRecord]): Unit = {
     val present = lookFor(shards).map(status => status.getPath.getName -> status.getLen).toMap
     shards.find(shard => !present.get(shard.file).contains(shard.bytes)).foreach { shard =>
@@ -100,7 +111,7 @@ private[write] final class DatasetCommit(
     kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards)
   )
 
-  /** Parts without rows know no samples, and do not count where others do. */
+  /** Tasks without rows know no shape of a sample. They count only if all tasks are without rows. */
   private def schemaOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
     val all      = kept.map(old => ShardsWritten(old.shards, old.schema, Nil)).toSeq ++ written
     val withRows = all.filter(_.shards.nonEmpty)
@@ -108,13 +119,14 @@ private[write] final class DatasetCommit(
   }
 
   /**
-   * Writes the manifest. The file system may report an error for what arrived: then this write has succeeded, and who tried
-   * again would have its rows twice.
+   * Replaces the manifest. The file system may report an error although it has done so. The write has succeeded then: an error
+   * would make the user repeat it.
    */
-  private def publish(manifest: Manifest): Unit =
-    try manifest.write(directory, conf)
+  private def publish(manifest: Manifest, lock: CommitLock): Unit =
+    try manifest.replace(directory, pending.draft, conf)(lock.verify())
     catch {
-      case e: IOException if arrived(e) =>
+      case e: IOException =>
+        if (!arrived(e)) { lock.verify(); throw e }
         log.warn(s"The manifest in $directory is written, though that ended in an error.", e)
     }
 
@@ -131,11 +143,11 @@ private[write] final class DatasetCommit(
         )
     }
 
-  /** Leaves what a manifest names: this write's may have arrived, and another write may have taken the lock. */
-  private def undo(shards: Seq[ShardRecord]): Unit = {
+  /** Leaves what a manifest names: this write's own may have arrived, or another write may have taken the lock. */
+  private def undo(shards: Seq[ShardRecord], lock: CommitLock): Unit = {
     val manifest = Manifest.read(directory, conf)
     if (cleanup.delete(shards.map(_.file) :+ IndexPart.nameOf(id), manifest)) {
-      if (manifest.exists(_.commitId == claim.commitId)) {
+      if (manifest.exists(_.commitId == claim.commitId) && lock.isHeld) {
         cleanup.delete(indexFiles(manifest), manifest)
         Manifest.delete(directory, conf)
       }
@@ -143,11 +155,10 @@ private[write] final class DatasetCommit(
     }
   }
 
-  /** The write has succeeded; what is left to do is not worth an error. */
-  private def finish(manifest: Manifest, obsolete: Seq[String]): Unit = {
+  /** The write has succeeded: nothing that fails from here on is an error of it. */
+  private def finish(manifest: Manifest, obsolete: Seq[String], lock: CommitLock): Unit = {
     cleanup.attempt("clean up")(index.cleanUp())
-    if (cleanup.delete(obsolete, Some(manifest)))
-      cleanup.attempt("clean up")(pending.end())
+    cleanup.attempt("clean up")(if (lock.isHeld && cleanup.delete(obsolete, Some(manifest))) pending.end())
     // A listing of a million files would take longer than the write.
     if (manifest.shards.size <= DatasetFiles.MaxListed)
       cleanup.attempt("delete leftovers")(Leftovers.delete(directory, conf))

@@ -100,7 +100,7 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
   /** Puts the new part in its place. Readers ignore it until the manifest names it. */
   def publish(parts: Seq[IndexPart]): Unit =
     parts.find(_.commitId == id.toString).foreach(part =>
-      AtomicFile.replace(fresh, new Path(directory, part.file), conf))
+      AtomicFile.move(fresh, new Path(directory, part.file), conf))
 
   def cleanUp(): Unit = {
     delete(fresh)

@@ -12,7 +12,7 @@ private[write] object Leftovers {
   private val AgeMillis = 7L * 24 * 3600 * 1000
 
   private val Id        = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-  private val Temporary = s"_index-$Id|\\..*\\.$Id(\\.tmp)?".r
+  private val Temporary = s"_index-$Id|_commit-$Id\\.(alive|takeover)|\\..*\\.$Id(\\.tmp)?".r
 
   /** Deletes them, if nothing in them is younger than a week. */
   def delete(directory: Path, conf: Configuration): Unit = {

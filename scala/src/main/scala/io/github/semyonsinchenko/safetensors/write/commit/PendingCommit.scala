@@ -13,9 +13,9 @@ import io.github.semyonsinchenko.safetensors.storage.AtomicFile
 import io.github.semyonsinchenko.safetensors.write.shards.ShardNames
 
 /**
- * The shards and parts of the index that a commit may add or delete, on record while it lasts: `_pending/{id}`, a name on each
- * line. The next write finds it if this one dies. Records have a directory of their own, as that of the dataset may be too large
- * to list.
+ * The record of the shards and parts of the index that a commit may add or delete: `_pending/{id}`, a name on each line. If the
+ * commit dies, the next write cleans up by it. Records have a directory of their own, as that of the dataset may be too large to
+ * list.
  *
  * @param id of the write
  */
@@ -23,6 +23,9 @@ private[write] final class PendingCommit(directory: Path, id: UUID, conf: Config
   import PendingCommit._
 
   private val record = new Path(folder(directory), id.toString)
+
+  /** Where the manifest of this commit may be before it replaces the old one. */
+  val draft = new Path(folder(directory), s"$id.manifest")
 
   def begin(files: Seq[String]): Unit = AtomicFile.write(record, files.mkString("\n"), conf)
 
@@ -38,17 +41,26 @@ private[write] object PendingCommit {
   private def folder(directory: Path) = new Path(directory, "_pending")
 
   /**
-   * Deletes the shards that writers have left that died between their shards and their manifest. Call it under the lock, when
-   * no other commit is under way.
-   *
-   * @param manifest of the directory, whose shards stay
+   * What other commits have left. Call this and what follows under the lock, when no other commit is under way: all of them died,
+   * or have lost the lock.
    */
-  def recover(directory: Path, manifest: Option[Manifest], conf: Configuration): Unit = {
+  def found(directory: Path, conf: Configuration): Seq[Path] =
+    list(folder(directory), directory.getFileSystem(conf)).map(_.getPath)
+
+  /** Deletes the manifests that they have not put in place, so that a commit that lost the lock cannot do it any more. */
+  def withdraw(found: Seq[Path], conf: Configuration): Unit =
+    found.filter(_.getName.endsWith(".manifest")).foreach(draft => draft.getFileSystem(conf).delete(draft, false))
+
+  /**
+   * Deletes their files.
+   *
+   * @param manifest of the directory; the files that it names stay
+   */
+  def recover(directory: Path, found: Seq[Path], manifest: Option[Manifest], conf: Configuration): Unit = {
     val fs      = directory.getFileSystem(conf)
     val cleanup = new Cleanup(directory, conf)
-    val records = list(folder(directory), fs).map(_.getPath).filter(path => Id.matches(path.getName))
-    records.foreach(record =>
-      cleanup.attempt(s"clear up behind ${record.getName}") {
+    found.filter(path => Id.matches(path.getName)).foreach(record =>
+      cleanup.attempt(s"clean up after ${record.getName}") {
         val names = AtomicFile.read(record, fs).toSeq.flatMap(new String(_, UTF_8).linesIterator)
         if (cleanup.delete(names.filter(name => ShardNames.matches(name) || IndexPart.isName(name)),
             manifest)) fs.delete(record, false)
