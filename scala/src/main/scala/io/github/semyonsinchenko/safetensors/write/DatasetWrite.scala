@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.index.IndexRuns
+import io.github.semyonsinchenko.safetensors.index.{DuplicateKeyException, IndexRuns}
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 import io.github.semyonsinchenko.safetensors.write.commit.{
   CachedReads,
@@ -25,6 +25,7 @@ import io.github.semyonsinchenko.safetensors.write.commit.{
   Target
 }
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
+import io.github.semyonsinchenko.safetensors.write.shards.TensorNames
 
 /** The driver's side of a write: tasks write shards, and the manifest makes them a dataset. */
 private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: Configuration)
@@ -53,6 +54,9 @@ private[write] final class DatasetWrite(plan: WritePlan, target: Target, conf: C
   override def commit(messages: Array[WriterCommitMessage]): Unit = {
     try new DatasetCommit(plan, target, id, job, index, conf).run(ShardsWritten.of(messages))
     catch {
+      case e: DuplicateKeyException =>
+        throw TensorNames.explain(e.key, plan).fold(e)(detail =>
+          new DuplicateKeyException(e.key, e.getMessage + detail))
       case e: IOException =>
         throw new StorageException(s"The write to ${target.directory} failed: ${e.getMessage}", e)
     }
