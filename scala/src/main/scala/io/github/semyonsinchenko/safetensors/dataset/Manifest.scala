@@ -65,7 +65,8 @@ final case class Manifest(
 
   /** The same, where other writes may do it too; see [[AtomicFile.replace]]. */
   def replace(directory: Path, draft: Path, conf: Configuration)(verify: => Unit): Unit =
-    AtomicFile.replace(new Path(directory, Manifest.FileName), draft, conf)(ManifestWriter.write(this, _))(verify)
+    AtomicFile.replace(new Path(directory, Manifest.FileName), draft, conf)(ManifestWriter.write(this, _))(
+      verify)
 }
 
 object Manifest {

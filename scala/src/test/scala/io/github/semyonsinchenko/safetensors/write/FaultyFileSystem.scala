@@ -19,10 +19,10 @@ final case class Step(operation: String, path: String, nth: Int = 1) {
 object Faults {
   val Message = "The file system fails, as the test asks it to"
 
-  private var armed: Option[Step]        = None
-  private var forGood                    = false
+  private var armed: Option[Step]         = None
+  private var forGood                     = false
   private var instead: Option[() => Unit] = None
-  private var seen                       = 0
+  private var seen                        = 0
 
   /** Lets a step fail while `body` runs; `forGood`, whatever comes after it fails too, as if its process were dead. */
   def during[A](step: Step, forGood: Boolean)(body: => A): A = arm(step, forGood, None)(body)

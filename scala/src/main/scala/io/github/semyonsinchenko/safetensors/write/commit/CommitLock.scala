@@ -35,7 +35,8 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
 
   /** Shows waiting writes that this one lives, by a file that gets longer. */
   private def beat(): Unit = synchronized {
-    if (!isClosed) try {
+    if (!isClosed)
+      try {
         val begun = System.nanoTime
         beats += 1
         write(new Array[Byte](beats))
@@ -78,6 +79,8 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
       isClosed = true
       if (beats > 0) fs.delete(alive, false)
       ()
-    } catch { case e: IOException => log.warn(s"Could not delete $path. Other writes wait until it is stale.", e) }
+    } catch {
+      case e: IOException => log.warn(s"Could not delete $path. Other writes wait until it is stale.", e)
+    }
   }
 }

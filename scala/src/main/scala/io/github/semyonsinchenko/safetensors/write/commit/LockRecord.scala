@@ -25,12 +25,12 @@ private[write] final case class LockRecord(
     staleMillis: Long) {
 
   def toJson: String = LockRecord.mapper.writeValueAsString(LockRecord.mapper.createObjectNode()
-    .put("id", id)
-    .put("application", application)
-    .put("process", process)
-    .put("host", host)
-    .put("since", since)
-    .put("stale_after_ms", staleMillis))
+      .put("id", id)
+      .put("application", application)
+      .put("process", process)
+      .put("host", host)
+      .put("since", since)
+      .put("stale_after_ms", staleMillis))
 
   override def toString: String = s"application $application, process $process on $host, since $since"
 }

@@ -26,7 +26,8 @@ private[commit] object LockState {
   /** None if there is no lock. */
   def of(lock: Path, fs: FileSystem): Option[LockState] =
     for ((_, changed) <- timeOf(lock, fs); text <- textOf(lock, fs))
-      yield LockState(text, changed, LockRecord.parse(text).flatMap(holder => timeOf(aliveFile(lock, holder.id), fs)))
+      yield LockState(text, changed,
+        LockRecord.parse(text).flatMap(holder => timeOf(aliveFile(lock, holder.id), fs)))
 
   def textOf(lock: Path, fs: FileSystem): Option[String] = AtomicFile.read(lock, fs).map(new String(_, UTF_8))
 

@@ -49,11 +49,13 @@ private[commit] final class LockWait private (path: Path, record: LockRecord, fs
     val claim = LockState.takeoverFile(lock, state.text)
     if (attempt(claim))
       try if (LockState.of(lock, fs).contains(state)) {
-          log.warn(s"$lock is removed: nothing of it has changed for ${state.staleMillis / 1000} s, so its holder is dead " +
-            s"(${describe(state)}).")
+          log.warn(
+            s"$lock is removed: nothing of it has changed for ${state.staleMillis / 1000} s, so its holder is dead " +
+              s"(${describe(state)}).")
           fs.delete(lock, false)
           state.holder.foreach(holder => fs.delete(LockState.aliveFile(lock, holder.id), false))
-        } finally { fs.delete(claim, false); () }
+        }
+      finally { fs.delete(claim, false); () }
   }
 
   private def report(): Unit = for (Seen(state, since) <- seen.get(path)) {
@@ -66,11 +68,13 @@ private[commit] final class LockWait private (path: Path, record: LockRecord, fs
     }
   }
 
-  private def describe(state: LockState): String = state.holder.fold("it does not say whose it is")(_.toString)
+  private def describe(state: LockState): String =
+    state.holder.fold("it does not say whose it is")(_.toString)
 
   // More and more seldom, as each attempt is several requests to an object store.
   private def pauseMillis: Long =
-    math.min(LongestPauseMillis, ShortestPauseMillis + TimeUnit.NANOSECONDS.toMillis(System.nanoTime - begun) / 20)
+    math.min(LongestPauseMillis,
+      ShortestPauseMillis + TimeUnit.NANOSECONDS.toMillis(System.nanoTime - begun) / 20)
 }
 
 private[write] object LockWait {

@@ -49,7 +49,8 @@ private[write] object PendingCommit {
 
   /** Deletes the manifests that they have not put in place, so that a commit that lost the lock cannot do it any more. */
   def withdraw(found: Seq[Path], conf: Configuration): Unit =
-    found.filter(_.getName.endsWith(".manifest")).foreach(draft => draft.getFileSystem(conf).delete(draft, false))
+    found.filter(_.getName.endsWith(".manifest")).foreach(draft =>
+      draft.getFileSystem(conf).delete(draft, false))
 
   /**
    * Deletes their files.

@@ -130,7 +130,8 @@ class CommitLockTest extends AnyFunSuite {
   test("the lock of a dead holder is taken although another write died when it took it") {
     TempDir { directory =>
       deadLock(directory)
-      val claim = LockState.takeoverFile(new Path(lockIn(directory).toUri), Files.readString(lockIn(directory)))
+      val claim =
+        LockState.takeoverFile(new Path(lockIn(directory).toUri), Files.readString(lockIn(directory)))
       Files.writeString(directory.resolve(claim.getName), LockRecord.of("dead too", 100).toJson)
       Using.resource(acquire(directory))(_.verify())
       assert(TempDir.names(directory).isEmpty)
