@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -53,9 +54,15 @@ class LocalFolder:
         return str(self.path)
 
     def names(self) -> dict[str, int]:
-        """The files directly in it, and how many bytes they have."""
+        """The files directly in it, and their lengths."""
+        lengths = {}
         with os.scandir(self.path) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+            for entry in entries:
+                # A running writer deletes its lock and its temporary files.
+                with suppress(FileNotFoundError):
+                    if entry.is_file():
+                        lengths[entry.name] = entry.stat().st_size
+        return lengths
 
     def size(self, name: str) -> int:
         """How many bytes the file has."""
