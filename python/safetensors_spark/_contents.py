@@ -1,4 +1,4 @@
-"""What lies at a path: a dataset that Spark wrote, a model checkpoint, a folder of files, or one file."""
+"""What a path holds: a dataset that Spark wrote, a model checkpoint, a folder of files, or one file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from safetensors_spark._errors import InvalidCheckpointError
+from safetensors_spark._errors import DatasetChangedError, InvalidCheckpointError
 from safetensors_spark._header import Header, read_header
 from safetensors_spark._manifest import MANIFEST, Manifest, Shard, read_manifest
 from safetensors_spark._storage import Folder, StorageOptions, is_plain_name, open_folder
 
 SUFFIX = ".safetensors"
 
+# A writer may commit between the reading of the manifest and the listing. Each retry takes another commit.
+_ATTEMPTS = 5
+
 Kind = Literal["dataset", "checkpoint", "folder", "file"]
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that should be there, and how many bytes it has: None where it is not."""
+    """A file that should be there, and its length: None if it is missing."""
 
     name: str
     bytes: int | None
@@ -30,7 +33,7 @@ class File:
 
     @property
     def expected_bytes(self) -> int | None:
-        """How many bytes it should have."""
+        """The length that it should have."""
         return self.shard.bytes if self.shard else self.bytes
 
 
@@ -38,7 +41,8 @@ class File:
 class Contents:
     """Files, in the order of their rows or names.
 
-    `manifest` is a dataset's, `weights` a checkpoint's: the file of each tensor. `names` are all files of the folder.
+    `manifest` is a dataset's, `weights` a checkpoint's: the file of each tensor. `names` are the lengths of all
+    files in the folder.
     """
 
     folder: Folder
@@ -62,11 +66,12 @@ class Contents:
 
 
 def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Contents:
-    """See what lies at a local path or a URL of fsspec; of the files only names and lengths are looked at.
+    """List a local path or a URL of fsspec. Of data files only names and lengths are read.
 
     Raises:
-        FileNotFoundError: nothing is there, or nothing of safetensors.
-        InvalidManifestError, InvalidCheckpointError: what tells of the files cannot be relied on.
+        FileNotFoundError: nothing is there, or no safetensors file.
+        InvalidManifestError, InvalidCheckpointError: the manifest or the checkpoint's index is not valid.
+        DatasetChangedError: writers commit faster than the dataset can be listed.
     """
     text = os.fspath(path)
     if text.endswith(SUFFIX) or Path(text).is_file():
@@ -74,9 +79,8 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
         folder = open_folder(parent or ("/" if text.startswith("/") else "."), storage_options)
         return Contents(folder, "file", (File(name, folder.size(name)),), {})
     folder = open_folder(text, storage_options)
-    names = folder.names()
-    if MANIFEST in names:
-        manifest = read_manifest(folder)
+    manifest, names = _listed(folder)
+    if manifest:
         files = tuple(File(shard.file, names.get(shard.file), shard) for shard in manifest.shards)
         return Contents(folder, "dataset", files, names, manifest=manifest)
     indexes = [name for name in names if re.fullmatch(r"[^_.].*\.safetensors\.index\.json", name)]
@@ -90,15 +94,43 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
     return Contents(folder, "folder", files, names)
 
 
+def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
+    """The manifest, if there is one, and the lengths of all files, listed after the manifest was read."""
+    before = None
+    for _ in range(_ATTEMPTS):
+        manifest = _manifest(folder)
+        names = folder.names()
+        if manifest is None:
+            if MANIFEST not in names:
+                return None, names
+        # The same manifest was read before the last listing too: what this listing lacks is lost.
+        elif _has_all(names, manifest) or (before and before.commit_id == manifest.commit_id):
+            return manifest, names
+        before = manifest
+    raise DatasetChangedError(f"{folder.location} changes faster than it can be listed: open it again.")
+
+
+def _manifest(folder: Folder) -> Manifest | None:
+    try:
+        return read_manifest(folder)
+    except FileNotFoundError:
+        return None
+
+
+def _has_all(names: Mapping[str, int], manifest: Manifest) -> bool:
+    shards = all(names.get(shard.file) == shard.bytes for shard in manifest.shards)
+    return shards and all(part.file in names for part in manifest.index_parts)
+
+
 def _weights(folder: Folder, name: str) -> Mapping[str, str]:
-    """The file of each tensor, as the checkpoint's index has it."""
+    """The file of each tensor, by the checkpoint's index."""
     path = f"{folder.location}/{name}"
     try:
         found = json.loads(folder.read(name))["weight_map"]
     except (ValueError, KeyError, TypeError):
         raise InvalidCheckpointError(path, "it is not JSON with an object `weight_map`") from None
     if not isinstance(found, dict) or not found:
-        raise InvalidCheckpointError(path, "its `weight_map` does not tell the file of any tensor")
+        raise InvalidCheckpointError(path, "its `weight_map` is not an object with tensors")
     for tensor, file in found.items():
         if not isinstance(file, str) or not is_plain_name(file):
             raise InvalidCheckpointError(

@@ -58,4 +58,4 @@ class DamagedShardError(SafetensorsSparkError):
 
 
 class DatasetChangedError(SafetensorsSparkError):
-    """The dataset has been written again since it was opened, or since MLflow logged it."""
+    """The dataset was written again while or after it was opened, or after MLflow logged it."""

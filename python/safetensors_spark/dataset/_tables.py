@@ -11,7 +11,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from safetensors_spark._contents import Contents, File
-from safetensors_spark._errors import DamagedShardError
+from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError
+from safetensors_spark._manifest import IndexPart
 from safetensors_spark._storage import LocalFolder
 from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
@@ -185,13 +186,28 @@ Table: TypeAlias = IndexTable | PartsTable | HeaderTable
 
 
 def open_table(contents: Contents) -> Table:
-    """By the index, where all of its parts are there."""
+    """By the index, if it is that of the manifest's commit."""
     parts = contents.manifest.index_parts if contents.manifest else ()
-    if parts and all(part.file in contents.names for part in parts):
+    if not parts or not all(part.file in contents.names for part in parts):
+        return HeaderTable(contents)
+    try:
         with ThreadPoolExecutor(len(parts)) as threads:
             blocks = list(threads.map(lambda part: IndexBlocks(contents, part.file), parts))
-        if all(one.commit_id == part.commit_id for one, part in zip(blocks, parts, strict=True)):
-            kept: Recent[Block] = Recent(_KEYS, len)
-            tables = [IndexTable(one, kept) for one in blocks]
-            return tables[0] if len(tables) == 1 else PartsTable(tables, isinstance(contents.folder, LocalFolder))
-    return HeaderTable(contents)
+    except (InvalidIndexError, DatasetChangedError):
+        # A later commit's part cannot be read by the listed length.
+        if any(_is_replaced(contents, part) for part in parts):
+            return HeaderTable(contents)
+        raise
+    if any(one.commit_id != part.commit_id for one, part in zip(blocks, parts, strict=True)):
+        return HeaderTable(contents)
+    kept: Recent[Block] = Recent(_KEYS, len)
+    tables = [IndexTable(one, kept) for one in blocks]
+    return tables[0] if len(tables) == 1 else PartsTable(tables, isinstance(contents.folder, LocalFolder))
+
+
+def _is_replaced(contents: Contents, part: IndexPart) -> bool:
+    """Whether a commit has replaced or deleted the part since the folder was listed."""
+    try:
+        return contents.folder.size(part.file) != contents.names[part.file]
+    except FileNotFoundError:
+        return True
