@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -14,6 +14,9 @@ from safetensors_spark._storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
 INDEX = "_tensor_index.parquet"
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_INDEX_PART = rf"_tensor_index(-{_UUID})?\.parquet"
 
 Mode = Literal["batch", "key_value"]
 
@@ -103,23 +106,25 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
         raise InvalidManifestError(name, f"it is not JSON ({error})") from None
     root.check_version("format_version")
     shards = tuple(map(_shard, root.items("shards")))
-    _check_names(shards, name)
+    index_parts = _index_parts(root)
+    _check_unique("shard", (shard.file for shard in shards), name)
+    _check_unique("index part", (part.file for part in index_parts), name)
     return Manifest(
         commit_id=root.text("commit_id"),
         mode=cast(Mode, root.text("mode", "batch|key_value")),
         options={str(key): str(value) for key, value in root.value("options", dict).items()},
         columns=tuple(map(_column, root.items("schema"))),
         shards=shards,
-        index_parts=_index_parts(root),
+        index_parts=index_parts,
     )
 
 
-def _check_names(shards: tuple[Shard, ...], manifest: str) -> None:
+def _check_unique(kind: str, files: Iterable[str], manifest: str) -> None:
     seen: set[str] = set()
-    for shard in shards:
-        if shard.file in seen:
-            raise InvalidManifestError(manifest, f"it names the shard `{shard.file}` twice")
-        seen.add(shard.file)
+    for file in files:
+        if file in seen:
+            raise InvalidManifestError(manifest, f"it names the {kind} `{file}` twice")
+        seen.add(file)
 
 
 def _shard(fields: _Fields) -> Shard:
@@ -136,7 +141,7 @@ def _index_parts(root: _Fields) -> tuple[IndexPart, ...]:
     """In a manifest of version 1.0: the one file that there may be."""
     if root.optional("index_parts", list) is None:
         return (IndexPart(INDEX, root.text("commit_id")),)
-    return tuple(IndexPart(one.file_name("file"), one.text("commit_id")) for one in root.items("index_parts"))
+    return tuple(IndexPart(one.text("file", _INDEX_PART), one.text("commit_id")) for one in root.items("index_parts"))
 
 
 def _column(fields: _Fields) -> Column:

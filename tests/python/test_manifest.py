@@ -17,6 +17,7 @@ SHARD = {
     "header_bytes": 80,
     "crc32c": "733b914b",
 }
+PART = {"file": "_tensor_index.parquet", "commit_id": "c"}
 WHOLE: dict[str, Any] = {
     "format_version": "1.0",
     "safetensors_version": "1.0",
@@ -63,6 +64,11 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
             for name in ("", "..", "../x.safetensors", "/etc/passwd", "a\\b", "a\0b")
         ),
         ({"shards": [SHARD, SHARD]}, f"it names the shard `{SHARD['file']}` twice"),
+        *(
+            ({"index_parts": [PART, PART | {"file": name}]}, rf"`index_parts\[1\]\.file` is `{name}`, expected _tensor")
+            for name in ("", "../x", SHARD["file"], "_tensor_index-1.parquet", "_tensor_index.parquet2")
+        ),
+        ({"index_parts": [PART, PART]}, "it names the index part `_tensor_index.parquet` twice"),
         ({"schema": [{"name": "v", "shape": [2, -1]}]}, r"`schema\[0\]\.shape` is \[2, -1\], expected dimensions"),
         ({"commit_id": None}, "`commit_id` is null, expected str"),
     ],

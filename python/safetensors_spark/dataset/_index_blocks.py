@@ -29,7 +29,7 @@ class IndexBlocks:
         """Raises `InvalidIndexError`, or `MissingExtraError` where pyarrow is not installed."""
         require("arrow", ("pyarrow",))
         self._contents = contents
-        self._name = name
+        self.name = name
         self._path = f"{contents.folder.location}/{name}"
         self._tail = self._footer(contents.names[name])
         self._numbers = {file.name: number for number, file in enumerate(contents.files)}
@@ -44,7 +44,7 @@ class IndexBlocks:
             raise changed(contents) or error from None
         # Of what Parquet itself finds, pyarrow says some as such errors.
         except (OSError, ValueError) as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
 
     def __len__(self) -> int:
         return int(self._metadata.num_rows)
@@ -56,6 +56,10 @@ class IndexBlocks:
             self._block(number, _Part(len(self._tail), start, content))
             for number, (start, _), content in zip(numbers, ranges, self._contents_of(ranges), strict=True)
         ]
+
+    def error(self, what: str) -> SafetensorsSparkError:
+        """The error for an index that is wrong, or for a dataset that has changed."""
+        return changed(self._contents) or InvalidIndexError(self._path, what)
 
     def _footer(self, length: int) -> _Part:
         """The end of the file, with all of the footer."""
@@ -77,10 +81,10 @@ class IndexBlocks:
         folder = self._contents.folder
         try:
             if isinstance(folder, LocalFolder):
-                return [folder.read(self._name, *one) for one in ranges]
-            found = read_ranges(folder, [(self._name, *one) for one in ranges])
+                return [folder.read(self.name, *one) for one in ranges]
+            found = read_ranges(folder, [(self.name, *one) for one in ranges])
         except FileNotFoundError:
-            raise self._error("it is not there any more") from None
+            raise self.error("it is not there any more") from None
         return [
             content[begin : begin + end - start] for (content, begin), (start, end) in zip(found, ranges, strict=True)
         ]
@@ -94,7 +98,7 @@ class IndexBlocks:
             # Asked for the least of what has not the bytes of its type, pyarrow ends the process.
             types = (self._metadata.schema.column(keys).physical_type, column.physical_type)
             if types != ("BYTE_ARRAY", "BYTE_ARRAY"):
-                raise self._error(f"its column {COLUMNS[0]} has no strings")
+                raise self.error(f"its column {COLUMNS[0]} has no strings")
             # Of long keys Parquet tells nothing.
             statistics = column.statistics
             least = statistics.min if statistics is not None and statistics.has_min_max else ""
@@ -108,7 +112,7 @@ class IndexBlocks:
         starts = [one.dictionary_page_offset or one.data_page_offset for one in columns]
         ends = [start + one.total_compressed_size for start, one in zip(starts, columns, strict=True)]
         if not 0 <= min(starts) <= max(ends) <= len(self._tail):
-            raise self._error(f"its row group {group_number} is not within it")
+            raise self.error(f"its row group {group_number} is not within it")
         return min(starts), max(ends)
 
     def _block(self, number: int, part: _Part) -> Block:
@@ -124,14 +128,14 @@ class IndexBlocks:
             )
             names = keys.to_pylist()
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._error(str(error)) from None
+            raise self.error(str(error)) from None
         if any(column.null_count for column in (keys, files, shapes, shapes.values, dtypes, starts, ends)):
-            raise self._error("it has empty cells")
+            raise self.error("it has empty cells")
         kinds, kind_of = _kinds(dtypes.dictionary_encode(), shapes)
         file_of = self._files(files.dictionary_encode(), names)
         entries = _Entries(names, file_of, _numbers(starts), _numbers(ends), kinds, kind_of)
         if fault := entries.fault(self._contents.files) or self._misplaced(number, names):
-            raise self._error(fault)
+            raise self.error(fault)
         return entries.block()
 
     def _files(self, files: Any, keys: list[str]) -> Array:
@@ -140,7 +144,7 @@ class IndexBlocks:
         for code, name in enumerate(files.dictionary.to_pylist()):
             if name not in self._numbers:
                 key = keys[int(np.argmax(codes == code))]
-                raise self._error(f"its entry for `{key:.200}` is of `{name:.200}`, which is no shard of the dataset")
+                raise self.error(f"its entry for `{key:.200}` is of `{name:.200}`, which is no shard of the dataset")
         numbers = [self._numbers[name] for name in files.dictionary.to_pylist()]
         return np.array(numbers, np.int32)[codes]
 
@@ -152,9 +156,6 @@ class IndexBlocks:
         if later and keys[-1] >= later[0]:
             return f"its entry for `{keys[-1]:.200}` is not before the next row group"
         return None
-
-    def _error(self, what: str) -> SafetensorsSparkError:
-        return changed(self._contents) or InvalidIndexError(self._path, what)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from safetensors_spark._contents import Contents, File
-from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError
+from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._manifest import IndexPart
 from safetensors_spark._storage import LocalFolder
 from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in, joined
@@ -69,6 +69,10 @@ class IndexTable:
         places, there = find_in([blocks[number] for number in needed], which, some)
         within[within] = there
         return places, within
+
+    def repeats(self, key: str, other: IndexTable) -> SafetensorsSparkError:
+        """The error for a key that another part has too."""
+        return self._blocks.error(f"its entry for `{key:.200}` is in {other._blocks.name} too")
 
     def _before(self, at: int, key: str) -> int:
         """The last block before this one that begins no later than the key; -1 where all begin behind it.
@@ -175,7 +179,18 @@ class PartsTable:
 
     def _side_by_side(self, keys: Sequence[str]) -> list[tuple[Places, Array]]:
         """Asks all parts for all keys at once, since each may take a request."""
-        return [(places, np.flatnonzero(there)) for places, there in self._ask(lambda part: part.find_many(keys))]
+        found = [(places, np.flatnonzero(there)) for places, there in self._ask(lambda part: part.find_many(keys))]
+        self._check_unique([numbers for _, numbers in found], keys)
+        return found
+
+    def _check_unique(self, found: Sequence[Array], keys: Sequence[str]) -> None:
+        """Raises `InvalidIndexError` for a key that two parts have found."""
+        owner = np.full(len(keys), -1)
+        for at, numbers in enumerate(found):
+            if len(repeated := numbers[owner[numbers] >= 0]):
+                key = int(repeated[0])
+                raise self._parts[at].repeats(keys[key], self._parts[owner[key]])
+            owner[numbers] = at
 
     def _ask(self, look: Callable[[IndexTable], _T]) -> list[_T]:
         with ThreadPoolExecutor(len(self._parts)) as threads:
