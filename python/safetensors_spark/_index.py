@@ -80,6 +80,8 @@ class TensorIndex:
 
         try:
             for batch in self._file.iter_batches(columns=list(COLUMNS)):
+                if any(column.null_count for column in batch.columns):
+                    raise InvalidIndexError(self.path, "it has empty cells")
                 columns = (batch.column(name).to_pylist() for name in COLUMNS)
                 for key, file, shape, dtype, start, end in zip(*columns, strict=True):
                     yield IndexEntry(key, file, tuple(shape), dtype, start, end)

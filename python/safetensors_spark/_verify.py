@@ -1,12 +1,11 @@
-"""Whether a dataset, a checkpoint or a file is whole: headers, lengths, checksums, and index against shards."""
+"""Checks a dataset, a checkpoint or a file: headers, lengths, checksums, and the index against the shards."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from safetensors_spark._checksum import checksum
@@ -16,6 +15,7 @@ from safetensors_spark._extras import require
 from safetensors_spark._header import Header, TensorInfo
 from safetensors_spark._index import IndexEntry, TensorIndex
 from safetensors_spark._manifest import Manifest, Shard
+from safetensors_spark._verify_index import PartCheck, Tensors, check
 
 Progress = Callable[[int], None]
 
@@ -30,7 +30,7 @@ class Fault:
 
 @dataclass
 class Report:
-    """What was looked at, what is wrong, and what is merely worth to know."""
+    """What was checked, its faults, and notes of what is no fault."""
 
     files: int = 0
     bytes: int = 0
@@ -41,14 +41,14 @@ class Report:
 
 
 def verify(contents: Contents, workers: int, progress: Progress = lambda _: None) -> Report:
-    """Look at every file of a dataset, byte by byte, or at every header where no manifest has checksums.
+    """Check every byte of a dataset; of other files, which have no checksums, the headers.
 
     Args:
-        contents: what lies at the path.
-        workers: how many files are looked at together.
-        progress: called with the bytes that were looked at since its last call, from any thread.
+        contents: what the path holds.
+        workers: how many files are checked at a time.
+        progress: called with the number of bytes checked since its last call, from any thread.
 
-    A fault is found, not raised: errors are only those of what cannot be reached at all.
+    Faults are in the report. Errors of the file system are raised.
     """
     report = Report(files=len(contents.files))
     with ThreadPoolExecutor(workers) as threads:
@@ -64,7 +64,7 @@ def verify(contents: Contents, workers: int, progress: Progress = lambda _: None
 
 
 class _Checked:
-    """One file, looked at. Of its tensors a number each is kept, which differs where anything of them does."""
+    """One file, checked. `hashes` has a hash of each tensor's index entry."""
 
     def __init__(self, contents: Contents, file: File, progress: Progress) -> None:
         self.file = file
@@ -153,48 +153,46 @@ def _against_weights(header: Header, file: File, weights: Mapping[str, str]) -> 
 
 def _against_index(contents: Contents, manifest: Manifest, checked: list[_Checked], report: Report) -> None:
     """Each entry against the headers, and each header's tensors against the entries."""
-    parts = manifest.index_parts
-    present = [part for part in parts if part.file in contents.names]
-    if not present:
+    if not any(part.file in contents.names for part in manifest.index_parts):
         return
-    tensors = array("q", sorted(number for one in checked for number in one.hashes))
-    entries, faults = 0, list[Fault]()
-    for part in present:
+    with ExitStack() as opened:
+        parts = _open_parts(contents, manifest, report, opened)
+        if not parts:
+            return
+        tensors = Tensors(number for one in checked for number in one.hashes)
+        check(parts, tensors, manifest.mode == "batch")
+    report.index_entries = sum(map(len, parts))
+    report.faults += [Fault(part.name, what) for part in parts for what in part.faults]
+    if tensors.left:
+        report.faults.append(Fault(parts[0].name, _missing(contents, checked, tensors, parts)))
+
+
+def _open_parts(contents: Contents, manifest: Manifest, report: Report, opened: ExitStack) -> list[PartCheck]:
+    """All parts of the index; none if one cannot be used, which the report then tells."""
+    parts = []
+    for part in manifest.index_parts:
         try:
-            with closing(TensorIndex(contents.folder, part.file)) as index:
-                if index.commit_id != part.commit_id:
-                    report.notes.append(f"{part.file} is of another commit: readers do without the index")
-                    return
-                entries += len(index)
-                faults += [Fault(part.file, what) for what in _entry_faults(index, tensors)]
+            index = opened.enter_context(closing(TensorIndex(contents.folder, part.file)))
+        except FileNotFoundError:
+            report.notes.append(f"{part.file} is not there: readers do without the index")
+            return []
         except InvalidIndexError as error:
             report.faults.append(Fault(part.file, str(error)))
-            return
-    if len(present) < len(parts):
-        absent = next(part.file for part in parts if part.file not in contents.names)
-        report.notes.append(f"{absent} is not there: readers do without the index")
-        return
-    report.index_entries = entries
-    if not faults and entries != len(tensors):
-        whole = "it has" if len(parts) == 1 else f"the {len(parts)} parts of the index have"
-        faults = [Fault(parts[0].file, f"{whole} {entries} entries, and the shards have {len(tensors)} tensors")]
-    report.faults += faults
+            return []
+        if index.commit_id != part.commit_id:
+            report.notes.append(f"{part.file} is of another commit: readers do without the index")
+            return []
+        parts.append(PartCheck(part.file, index))
+    return parts
 
 
-def _entry_faults(index: TensorIndex, tensors: array[int]) -> Iterator[str]:
-    wrong = 0
-    before = b""
-    for entry in index:
-        number = hash(entry)
-        at = bisect_left(tensors, number)
-        key = entry.key.encode()
-        if at == len(tensors) or tensors[at] != number:
-            wrong += 1
-            if wrong == 1:
-                yield f"its entry for `{entry.key}` is not what the header of {entry.file} says"
-        elif key <= before:
-            wrong += 1
-            yield f"its entry for `{entry.key}` does not come behind the one before it"
-        before = key
-    if wrong > 1:
-        yield f"{wrong} entries are wrong, or out of order"
+def _missing(contents: Contents, checked: list[_Checked], tensors: Tensors, parts: list[PartCheck]) -> str:
+    whole = "it has" if len(parts) == 1 else f"the {len(parts)} parts of the index have"
+    number = tensors.first_left
+    file = next(one.file for one in checked if number in one.hashes)
+    header = contents.header(file)
+    name = next(one.name for one in header.tensors if hash(_entry(file.name, one, header.data_start)) == number)
+    return (
+        f"{whole} {sum(map(len, parts))} entries, and the shards have {len(tensors)} tensors: {tensors.left} of them "
+        f"without a correct entry, `{name:.200}` of {file.name} for one"
+    )
