@@ -5,7 +5,11 @@ final case class IgnoredFiles(corrupt: Boolean, missing: Boolean) {
 
   def any: Boolean = corrupt || missing
 
-  def covers(error: UnreadableFileException): Boolean = if (error.isMissing) missing else corrupt
+  def covers(error: UnreadableFileException): Boolean = error.fault match {
+    case FileFault.Missing => missing
+    case FileFault.Corrupt => corrupt
+    case FileFault.Other   => false
+  }
 }
 
 object IgnoredFiles {

@@ -1,11 +1,13 @@
 package io.github.semyonsinchenko.safetensors.storage
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.file.NoSuchFileException
+import java.nio.file.{AccessDeniedException, NoSuchFileException}
 
 import scala.util.{Failure, Success, Try}
 
 import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
+import org.apache.hadoop.hdfs.BlockMissingException
+import org.apache.hadoop.security.AccessControlException
 
 import io.github.semyonsinchenko.safetensors.format.ByteSource
 
@@ -37,7 +39,16 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def unreadable(cause: Throwable): UnreadableFileException = new UnreadableFileException(
     s"$name could not be read: $cause. See that it can be reached, and that you may read it.",
-    cause)
+    cause,
+    faultOf(cause)
+  )
+
+  // As in Spark's own sources, `ignoreCorruptFiles` does not cover a file that may be valid but cannot be read now.
+  private def faultOf(cause: Throwable): FileFault = cause match {
+    case _: AccessControlException | _: AccessDeniedException | _: FileNotFoundException |
+        _: BlockMissingException => FileFault.Other
+    case _ => FileFault.Corrupt
+  }
 
   /** The error for a file that has changed; none if it has not. Call it after a failure only: it asks the file system. */
   def change: Option[UnreadableFileException] = Try(fs.getFileStatus(new Path(name))) match {
@@ -50,20 +61,24 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   def gone: UnreadableFileException = new UnreadableFileException(
     if (file.isListed) s"$name is gone: it was there when the table was loaded. $Again"
     else s"$name is gone, though the manifest of its dataset names it. $Restore",
-    isMissing = true
+    fault = FileFault.Missing
   )
 
   def changed(now: Long): UnreadableFileException = new UnreadableFileException(
     if (file.isListed)
       s"$name has changed since the table was loaded: it had $length bytes then, and has $now now. $Again"
-    else s"$name has $now bytes, but the manifest of its dataset says $length. $Restore")
+    else s"$name has $now bytes, but the manifest of its dataset says $length. $Restore",
+    fault = FileFault.Corrupt
+  )
 
   private def replaced: UnreadableFileException = new UnreadableFileException(
-    s"$name has changed since the table was loaded: it has other bytes now, and as many. $Again")
+    s"$name has changed since the table was loaded: it has other bytes now, and as many. $Again",
+    fault = FileFault.Corrupt)
 
   def tooShort(position: Long, count: Int): UnreadableFileException = new UnreadableFileException(
     s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were asked for: the index that says where its " +
-      "tensors lie is of another file. Write the index again.")
+      "tensors lie is of another file. Write the index again.",
+    fault = FileFault.Corrupt)
 
   private def etag(status: FileStatus): Option[String] = status match {
     case source: EtagSource => Option(source.getEtag)

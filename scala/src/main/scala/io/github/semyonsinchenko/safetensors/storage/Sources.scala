@@ -49,7 +49,7 @@ private[safetensors] object Sources {
     try Header.read(source, names)
     catch {
       case e: InvalidFileException =>
-        throw changeOf(source).getOrElse(new UnreadableFileException(e.getMessage, e))
+        throw changeOf(source).getOrElse(new UnreadableFileException(e.getMessage, e, FileFault.Corrupt))
     }
 
   // Only the header reveals that a file has grown.

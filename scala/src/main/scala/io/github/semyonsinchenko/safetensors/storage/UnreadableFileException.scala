@@ -5,7 +5,25 @@ import io.github.semyonsinchenko.safetensors.common.DataException
 /**
  * A file that a query cannot read. The message names the file, the tensor, the error and the fix.
  *
- * @param isMissing whether there is no such file
+ * @param fault decides whether `ignoreCorruptFiles` or `ignoreMissingFiles` covers the error
  */
-final class UnreadableFileException(message: String, cause: Throwable = null, val isMissing: Boolean = false)
+final class UnreadableFileException(
+    message: String,
+    cause: Throwable = null,
+    val fault: FileFault = FileFault.Other)
     extends DataException(message, "SAFETENSORS_UNREADABLE_FILE", cause)
+
+/** Why a file cannot be read. */
+sealed trait FileFault extends Product with Serializable
+
+object FileFault {
+
+  /** There is no such file. */
+  case object Missing extends FileFault
+
+  /** Its bytes are not those of a valid or of the expected file. */
+  case object Corrupt extends FileFault
+
+  /** The file may be valid: the query asks for what it does not have, or may not read it. */
+  case object Other extends FileFault
+}

@@ -93,7 +93,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
    * @throws UnreadableFileException if the file lacks it and must not
    */
   def tensor(column: RowColumn.Tensor): Option[TensorInfo] = {
-    val found = header.tensor(column.name).orElse(similar(column.name)).filter(isData)
+    val found = header.tensor(column.name).filter(isData).orElse(similar(column.name))
     if (found.isEmpty && !column.nullable) throw new UnreadableFileException(
       s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable " +
         "to read null there.")
@@ -111,7 +111,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
             "them exactly, or set `spark.sql.caseSensitive` to `true`.")
     }
 
-  private lazy val byFoldedName = header.tensors.groupBy(tensor => folded(tensor.name))
+  private lazy val byFoldedName = header.tensors.filter(isData).groupBy(tensor => folded(tensor.name))
 
   private def folded(name: String) = name.toUpperCase(Locale.ROOT)
 

@@ -2,7 +2,7 @@ package io.github.semyonsinchenko.safetensors.read.rows
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardFacts}
 import io.github.semyonsinchenko.safetensors.format.Header
-import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
+import io.github.semyonsinchenko.safetensors.storage.{FileFault, UnreadableFileException}
 
 /** Whether a shard is the one that the manifest speaks of, as far as its header tells. */
 private[read] object ShardCheck {
@@ -11,7 +11,9 @@ private[read] object ShardCheck {
   def apply(file: DataFile, header: Header, facts: ShardFacts): Unit = {
     def differs(what: String, has: Any, expected: Any) = throw new UnreadableFileException(
       s"${file.path}: $what is $has, but the ${Manifest.FileName} says $expected. The file is not the one that was written: " +
-        "bring it back, or write the dataset again.")
+        "bring it back, or write the dataset again.",
+      fault = FileFault.Corrupt
+    )
     if (header.dataStart != facts.headerBytes)
       differs("the header's end", header.dataStart, facts.headerBytes)
     facts.columns.foreach { column =>
