@@ -44,7 +44,6 @@ ThisBuild / scalacOptions ++= Seq(
   "-Xlint",
   "-Werror",
   "-Wconf:cat=lint-infer-any:s")
-ThisBuild / javacOptions ++= Seq("--release", "17")
 
 /** The connector. Spark is provided, and brings Jackson, Parquet and Hadoop: the jar bundles nothing. */
 lazy val connector = (project in file("scala"))

@@ -14,8 +14,8 @@ from typing import Any
 from application import start
 from spark_io import error_of, write
 
-# The rows take 100 MB, and Spark has a fifth of 212 MB for them: its memory is the heap without 300 MB.
-CONF = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.memory.fraction": "0.2"}
+# The rows take 100 MB, and a task may keep so much of them outside the heap: 512 MB / 4 / 4.
+CONF = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.executor.cores": "4"}
 ROOM = 10 << 20
 
 

@@ -78,7 +78,8 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   def tooShort(position: Long, count: Int): UnreadableFileException = new UnreadableFileException(
     s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were asked for: the index that says where its " +
       "tensors lie is of another file. Write the index again.",
-    fault = FileFault.Corrupt)
+    fault = FileFault.Corrupt
+  )
 
   private def etag(status: FileStatus): Option[String] = status match {
     case source: EtagSource => Option(source.getEtag)

@@ -1,13 +1,14 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.SparkEnv
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 
 import io.github.semyonsinchenko.safetensors.index.IndexRuns
 import io.github.semyonsinchenko.safetensors.write.commit.{CommitTask, ShardsWritten}
-import io.github.semyonsinchenko.safetensors.write.memory.{Pages, Payload, SpillFile}
+import io.github.semyonsinchenko.safetensors.write.memory.{MemoryBound, Pages, Payload, SpillFile}
 import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WritePlan}
 import io.github.semyonsinchenko.safetensors.write.shards.{
   BatchShardWriter,
@@ -32,13 +33,18 @@ private[write] final class TaskWriter(
   task.setUp()
 
   private val metrics = new WriteCounters
-  private val pages   = Pages.forTask(plan.columns.size)
-  private val shards  = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
+  private val pages =
+    Pages.forTask(plan.columns.size, new MemoryBound(SparkEnv.get.conf, Runtime.getRuntime.maxMemory, cores))
+  private val shards = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
   private val writer = plan.mode match {
     case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), shards)
     case keyed: WriteMode.KeyValue =>
       new KeyValueShardWriter(plan, keyed, partition, () => newPayload(), shards)
   }
+
+  /** How many tasks this JVM may run at once. */
+  private def cores: Int =
+    SparkEnv.get.conf.getInt("spark.executor.cores", Runtime.getRuntime.availableProcessors)
 
   private def newPayload(): Payload = new Payload(pages, () => SpillFile.create())
 

@@ -5,19 +5,17 @@ import java.nio.ByteBuffer
 import scala.collection.mutable
 
 /**
- * The tensor bytes of an open shard. A file begins with its header, which is known only when the shard closes, so the bytes
- * wait: in pages, and in a file on the local disk when there is no memory for more pages.
+ * Bytes of a shard that is not closed yet. The format puts the header first, and the header is known last, so that they
+ * must be kept: in pages outside the heap while there are some to be had, behind them in a file on the local disk.
  */
 private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) extends AutoCloseable {
 
-  private val full    = mutable.ArrayBuffer.empty[ByteBuffer]
-  private var spilled = Option.empty[SpillFile]
-  private var page    = pages.take(pages.pageSize)
-  private var moved   = 0L
+  private val full  = mutable.ArrayBuffer.empty[ByteBuffer]
+  private var spill = Option.empty[SpillFile]
+  private var page  = pages.take(pages.pageSize)
+  private var moved = 0L
 
-  pages.onSpill(() => spill())
-
-  /** A little-endian buffer with room for `count` bytes at its position. What is put there is appended. */
+  /** A little-endian buffer with room for `count` bytes at its position; what is put there is appended. */
   def room(count: Int): ByteBuffer = {
     if (page.remaining < count) {
       retire()
@@ -29,22 +27,12 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
   private def retire(): Unit = {
     moved += page.position()
     if (page.position() == 0) pages.giveBack(page)
+    else if (spill.isEmpty && pages.hasRoom) full += page
     else {
-      full += page
-      if (!pages.reserve()) spill()
+      if (spill.isEmpty) spill = Some(openSpill())
+      spill.get.append(page.flip())
+      pages.giveBack(page)
     }
-  }
-
-  /** Moves the full pages to the local disk. */
-  private def spill(): Unit = if (full.nonEmpty) {
-    if (spilled.isEmpty) spilled = Some(openSpill())
-    full.foreach(filled => spilled.get.append(filled.flip()))
-    giveBackFull()
-  }
-
-  private def giveBackFull(): Unit = {
-    full.foreach(pages.giveBack)
-    full.clear()
   }
 
   def append(bytes: ByteBuffer): Unit =
@@ -67,24 +55,28 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
 
   def size: Long = moved + page.position()
 
-  /** Passes all bytes to `out`, in order, and clears the payload. */
+  /** Hands all bytes over, in order, and begins anew. */
   def drain(out: ByteBuffer => Unit): Unit = {
-    spilled.foreach(_.copyTo(out, pages))
     full.foreach(filled => out(filled.flip()))
+    full.foreach(pages.giveBack)
+    full.clear()
+    spill.foreach(_.copyTo(out, pages))
     out(page.flip())
     clear()
   }
 
+  /** Forgets all bytes. */
   def clear(): Unit = {
-    giveBackFull()
-    spilled.foreach(_.close())
-    spilled = None
+    full.foreach(pages.giveBack)
+    full.clear()
+    spill.foreach(_.close())
+    spill = None
     moved = 0
     page.clear()
     ()
   }
 
-  /** Gives back all memory. Nothing can be appended afterwards. */
+  /** Gives all memory back; nothing can be appended any more. */
   override def close(): Unit = if (page != null) {
     clear()
     pages.giveBack(page)

@@ -5,9 +5,11 @@ import java.nio.ByteBuffer
 import java.nio.channels.{Channels, FileChannel, ReadableByteChannel, WritableByteChannel}
 import java.nio.file.StandardOpenOption.{CREATE, DELETE_ON_CLOSE, READ, WRITE}
 
+import scala.util.Using
+
 import org.apache.spark.SparkEnv
 
-import io.github.semyonsinchenko.safetensors.storage.{ChunkedWrite, StorageException}
+import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
  * Bytes of an open shard on the local disk. The file is deleted when it is closed, or when the process ends.
@@ -27,7 +29,7 @@ private[write] final class SpillFile(
   private val target: WritableByteChannel =
     if (stream eq plain) channel else Channels.newChannel(stream)
 
-  def append(bytes: ByteBuffer): Unit = keeping(ChunkedWrite(target, bytes))
+  def append(bytes: ByteBuffer): Unit = keeping(while (bytes.hasRemaining) target.write(bytes))
 
   private def keeping[A](body: => A): A =
     try body
@@ -43,9 +45,8 @@ private[write] final class SpillFile(
   def copyTo(out: ByteBuffer => Unit, pages: Pages): Unit = {
     keeping(stream.flush())
     channel.position(0)
-    val source = reader()
-    val page   = pages.take(pages.pageSize)
-    while (source.read(page.clear()) >= 0) out(page.flip())
+    val page = pages.take(pages.pageSize)
+    Using.resource(reader())(source => while (source.read(page.clear()) >= 0) out(page.flip()))
     pages.giveBack(page)
   }
 
@@ -55,7 +56,9 @@ private[write] final class SpillFile(
     if (decrypted eq bytes) channel else Channels.newChannel(decrypted)
   }
 
-  override def close(): Unit = channel.close()
+  override def close(): Unit =
+    try stream.close()
+    finally channel.close()
 }
 
 private[write] object SpillFile {

@@ -61,14 +61,20 @@ object WriteOptions {
     verbatim = true
   )(text => Option.when(text.nonEmpty)(text).toRight("a column's name"))
 
-  val Separator: OptionSpec[String] = OptionSpec("kv_separator", Some("__"),
+  val Separator: OptionSpec[String] = OptionSpec(
+    "kv_separator",
+    Some("__"),
     "With `name_col` and several columns, the text between the key and the column in " +
       "a tensor's name. Two pairs of key and column with one name are an error.",
-    verbatim = true)(Right(_))
+    verbatim = true
+  )(Right(_))
 
-  val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec("duplicatesStrategy", Some("fail"),
+  val DuplicatesStrategy: OptionSpec[Duplicates] = OptionSpec(
+    "duplicatesStrategy",
+    Some("fail"),
     "With `name_col`, what to do with a key that occurs twice in one shard: `fail`, " +
-      "or keep the last row (`lastWin`).")(
+      "or keep the last row (`lastWin`)."
+  )(
     OptionSpec.oneOf(Duplicates.all)(_.name))
 
   val TargetShardSize: OptionSpec[Int] = OptionSpec(

@@ -10,7 +10,7 @@ import java.util.zip.CRC32C
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import io.github.semyonsinchenko.safetensors.storage.{ChunkedWrite, LocalFile, StorageException}
+import io.github.semyonsinchenko.safetensors.storage.{LocalFile, StorageException}
 
 /** A shard file that is being written, with its length and checksum so far. */
 private[write] final class ShardFile private (path: Path, channel: WritableByteChannel)
@@ -25,7 +25,7 @@ private[write] final class ShardFile private (path: Path, channel: WritableByteC
   def write(bytes: ByteBuffer): Unit = {
     written += bytes.remaining
     checksum.update(bytes.duplicate())
-    StorageException.locating(path)(ChunkedWrite(channel, bytes))
+    StorageException.locating(path)(while (bytes.hasRemaining) channel.write(bytes))
   }
 
   override def close(): Unit = StorageException.locating(path)(channel.close())
@@ -33,7 +33,7 @@ private[write] final class ShardFile private (path: Path, channel: WritableByteC
 
 private[write] object ShardFile {
 
-  /** Creates the file. Local files are written through a channel, which copies a page once, or not at all off the heap. */
+  /** Creates the file. Local files are written through a channel, which takes direct buffers without a copy to the heap. */
   def create(path: Path, conf: Configuration): ShardFile = StorageException.locating(path) {
     val fs = path.getFileSystem(conf)
     new ShardFile(path,

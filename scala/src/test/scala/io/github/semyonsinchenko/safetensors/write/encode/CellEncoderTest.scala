@@ -16,7 +16,7 @@ import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.codec.Rounding
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
-import io.github.semyonsinchenko.safetensors.write.memory.{LimitedMemory, Payload}
+import io.github.semyonsinchenko.safetensors.write.memory.{Pages, Payload}
 import io.github.semyonsinchenko.safetensors.write.plan.{CellType, ColumnPlan}
 import io.github.semyonsinchenko.safetensors.write.shards.ShardFile
 
@@ -39,7 +39,7 @@ class CellEncoderTest extends AnyFunSuite {
   }
 
   private def encodeRow(encoder: CellEncoder, row: InternalRow): (Sample, Seq[Byte]) = TempDir { directory =>
-    val payload = new Payload(LimitedMemory.pages(1 << 20, 1 << 10), () => fail("nothing to spill"))
+    val payload = new Payload(new Pages(1 << 20, 1 << 10), () => fail("nothing to spill"))
     val sample  = encoder.encode(row, 0, _ => payload)
     val file    = ShardFile.create(new Path(directory.resolve("a").toUri), new Configuration)
     payload.drain(file.write)
