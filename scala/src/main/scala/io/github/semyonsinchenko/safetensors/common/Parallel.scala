@@ -12,7 +12,8 @@ private[safetensors] object Parallel {
   def map[A, B](items: Seq[A])(work: A => B): Seq[B] =
     if (items.size < 2) items.map(work)
     else {
-      val pool = Executors.newFixedThreadPool(math.min(items.size, MaxThreads))
+      val pool = Executors.newFixedThreadPool(math.min(items.size, MaxThreads),
+        UserThreads.factory("safetensors-parallel"))
       try
         pool.invokeAll(items.map(item => (() => work(item)): Callable[B]).asJava).asScala.map(_.get).toVector
       catch { case e: ExecutionException => throw e.getCause }
