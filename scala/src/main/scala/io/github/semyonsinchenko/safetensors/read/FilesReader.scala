@@ -28,6 +28,8 @@ private[read] final class FilesReader(
   override def next(): Boolean = {
     place += 1
     if (place >= rows.length) {
+      // The rows before may be large: they can be freed now.
+      rows = collection.IndexedSeq.empty
       rows = batches.next().rows
       place = 0
     }

@@ -5,8 +5,9 @@ import scala.collection.mutable
 import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteSource}
 
 /**
- * Where the rows of a batch are made, and the bytes of tensors that they lack as yet. It is used again for the next batch: a new
- * array for each row would be filled with zeros first.
+ * The bytes of a batch's rows, and the reads that fill them. Batches reuse the arrays, because a new array is filled with zeros
+ * first. Between batches it keeps at most `2 * LargeBytes` and a chunk of usual size; while a batch is made, the bytes of that
+ * batch as well.
  */
 private[read] final class RowMemory {
   import RowMemory._
@@ -18,10 +19,13 @@ private[read] final class RowMemory {
   private var batch   = 0L
   private var lacking = 0L
 
-  /** Begins a batch: what was reserved before is used again. */
+  /** Begins a batch. The rows of the one before are no longer valid. */
   def reset(): Unit = {
-    // Not for ever as much as the largest row took.
-    if (chunks.iterator.map(_.length.toLong).sum > 2 * batch + ChunkBytes) chunks.clear()
+    val kept = chunks.iterator.map(_.length.toLong).sum
+    if (batch > LargeBytes || kept > 2 * batch + ChunkBytes) chunks.clear()
+    // The batch before may have failed. Its reads are those of another file.
+    missing.clear()
+    lacking = 0
     current = 0
     used = 0
     batch = 0
@@ -61,5 +65,9 @@ private[read] final class RowMemory {
 }
 
 private object RowMemory {
+
+  /** Several batches of usual size. A larger batch is a single row; its memory is not kept. */
+  val LargeBytes: Long = 64L << 20
+
   private val ChunkBytes = 256 << 10
 }

@@ -4,6 +4,8 @@ import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
+import io.github.semyonsinchenko.safetensors.format.ByteCopy
+
 class RowMemoryTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("what is reserved in a batch does not overlap") {
@@ -41,5 +43,25 @@ class RowMemoryTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     memory.reset()
     memory.reserve(10 << 20)
     assert(memory.chunk ne large)
+  }
+
+  test("memory of more than a large batch is not kept") {
+    val memory = new RowMemory
+    memory.reserve(RowMemory.LargeBytes.toInt + 1)
+    val large = memory.chunk
+    memory.reset()
+    memory.reserve(100)
+    // A failed assertion on the arrays themselves prints them.
+    val isKept = memory.chunk eq large
+    assert(!isKept)
+  }
+
+  test("a batch does not read what an aborted one lacked") {
+    val memory = new RowMemory
+    memory.reserve(8)
+    memory.lacks(ByteCopy(0, 8, memory.chunk, 0))
+    memory.reset()
+    assert(memory.lackingBytes == 0)
+    memory.fill(fail("nothing is lacking"))
   }
 }
