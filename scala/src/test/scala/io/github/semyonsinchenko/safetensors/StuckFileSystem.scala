@@ -27,6 +27,9 @@ object StuckFileSystem {
 
   @volatile private[safetensors] var isStuck = false
 
+  /** The thread that closed a stream last. */
+  @volatile private[safetensors] var closer: Option[String] = None
+
   private[safetensors] def get(): Nothing =
     try {
       isStuck = true
@@ -51,5 +54,9 @@ private final class StuckStream(in: FSDataInputStream) extends FSInputStream {
   override def seek(position: Long): Unit               = in.seek(position)
   override def getPos: Long                             = in.getPos
   override def seekToNewSource(position: Long): Boolean = in.seekToNewSource(position)
-  override def close(): Unit                            = in.close()
+
+  override def close(): Unit = {
+    StuckFileSystem.closer = Some(Thread.currentThread.getName)
+    in.close()
+  }
 }

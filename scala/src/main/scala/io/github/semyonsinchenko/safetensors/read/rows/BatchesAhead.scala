@@ -2,29 +2,33 @@ package io.github.semyonsinchenko.safetensors.read.rows
 
 import java.util.concurrent.{Callable, ExecutionException, ExecutorService, Executors, Future, TimeUnit}
 
+import io.github.semyonsinchenko.safetensors.common.UserThreads
+
 /**
- * Reads the next batch in a thread of its own while Spark processes the current one. A task has two batches in memory then, so
- * after a batch of large rows it waits until Spark asks for the next one.
+ * Reads the next batch in another thread while Spark processes the current one, so that a task has two batches in memory. After a
+ * large batch it does not read ahead.
  */
 private[read] final class BatchesAhead(batches: RowBatches) extends Batches {
   import BatchesAhead._
 
   private val memories                  = Vector(new RowMemory, new RowMemory)
-  private var last                      = RowBatch(Vector.empty, memories.head, 0)
+  private var last                      = memories.head
   private var pending: Future[RowBatch] = _
-
-  private var thread: ExecutorService = _
+  private var thread: ExecutorService   = _
 
   override def next(): RowBatch = {
-    if (pending == null) pending = start(last.memory)
-    last = result(pending)
+    if (pending == null) pending = start(last)
+    val batch = result(pending)
+    last = batch.memory
     pending =
-      if (last.rows.isEmpty || last.bytes > MaxBytes) null else start(memories.find(_ ne last.memory).get)
-    last
+      if (batch.rows.isEmpty || batch.bytes > RowMemory.LargeBytes) null
+      else start(memories.find(_ ne last).get)
+    batch
   }
 
   private def start(memory: RowMemory): Future[RowBatch] = {
-    if (thread == null) thread = newThread()
+    if (thread == null)
+      thread = Executors.newSingleThreadExecutor(UserThreads.factory("safetensors-read-ahead"))
     thread.submit((() => batches.next(memory)): Callable[RowBatch])
   }
 
@@ -32,29 +36,23 @@ private[read] final class BatchesAhead(batches: RowBatches) extends Batches {
     try batch.get()
     catch { case e: ExecutionException => throw e.getCause }
 
-  /** Stops the thread before it closes the file: a stream must not be closed while another thread reads it. */
-  override def close(): Unit =
-    try if (thread != null) {
-        thread.shutdownNow()
-        thread.awaitTermination(MaxWaitSeconds, TimeUnit.SECONDS)
-        ()
-      }
+  /** Cancels the read. The reading thread closes the file, as no other thread may while it reads. */
+  override def close(): Unit = if (thread != null) {
+    if (pending != null) pending.cancel(true)
+    // Not `execute`: an exception that ends a thread ends the executor.
+    thread.submit((() => batches.close()): Runnable)
+    thread.shutdown()
+    awaitEnd(thread)
+    thread = null
+  }
+
+  private def awaitEnd(thread: ExecutorService): Unit =
+    try { thread.awaitTermination(MaxWaitSeconds, TimeUnit.SECONDS); () }
     catch { case _: InterruptedException => Thread.currentThread.interrupt() }
-    finally batches.close()
 }
 
 private object BatchesAhead {
 
-  // Several batches of usual size; a larger one is a single row.
-  private val MaxBytes = 64L << 20
-
-  // A file system may not notice that its reader is interrupted. The thread ends with that read.
+  // A file system may ignore the interrupt. The thread then ends after its read.
   private val MaxWaitSeconds = 10L
-
-  // Made by the task's thread, so that it inherits the task's user and class loader.
-  private def newThread(): ExecutorService = Executors.newSingleThreadExecutor { work =>
-    val thread = new Thread(work, "safetensors-read-ahead")
-    thread.setDaemon(true)
-    thread
-  }
 }

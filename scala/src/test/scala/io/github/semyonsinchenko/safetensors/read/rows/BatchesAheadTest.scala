@@ -89,6 +89,18 @@ class BatchesAheadTest extends AnyFunSuite with Eventually {
     }
   }
 
+  test("the reading thread closes the file, also if the task's thread is interrupted") {
+    batches("stuck") { (ahead, _) =>
+      assert(keys(ahead.next()) == Seq("t0"))
+      eventually(assert(StuckFileSystem.isStuck))
+      StuckFileSystem.closer = None
+      Thread.currentThread.interrupt()
+      ahead.close()
+      assert(Thread.interrupted())
+      eventually(assert(StuckFileSystem.closer.contains("safetensors-read-ahead") && threads.isEmpty))
+    }
+  }
+
   test("no thread is left after the last batch") {
     batches("counted") { (ahead, _) =>
       Iterator.continually(ahead.next()).takeWhile(_.rows.nonEmpty).foreach(_ => ())
