@@ -13,6 +13,7 @@ import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, Span}
  * @param cores     for which there should be work
  */
 private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: Int) {
+  import Packing._
 
   /** Packs consecutive files together. A larger file has a partition of its own. */
   def whole(parts: Seq[FilePart]): Seq[Seq[FilePart]] = packed(parts, limit(parts))
@@ -32,7 +33,9 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
   private def pieces(part: FilePart, most: Long): Seq[FilePart] = part.located match {
     case Located.At(tensors) =>
       grouped(tensors, most, 0)(_.size).map(some => part.copy(located = Located.At(some)))
-    case Located.Somewhere => Span.split(part.file.length, most).map(span => part.copy(span = span))
+    case Located.Somewhere =>
+      val bytes = math.max(most, MinHeaders * part.headerBytes)
+      Span.split(part.file.length, bytes).map(span => part.copy(span = span))
   }
 
   /** Consecutive items, together while they have at most `most` bytes. Each item counts as `extra` bytes more. */
@@ -49,4 +52,10 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
     }
     groups.toSeq
   }
+}
+
+private object Packing {
+
+  // A split is at least this many times as large as the header, which each split reads.
+  private val MinHeaders = 8L
 }

@@ -4,7 +4,7 @@ import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located, ShardFacts}
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, Span}
 
@@ -60,6 +60,15 @@ class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(Packing(100, 0, 1).split(Seq(part)).map(_.map(_.located)) ==
       Seq(Vector(tensors(0)), Vector(tensors(1)), Vector(tensors(2)), tensors.drop(3)).map(some =>
         Seq(Located.At(some))))
+  }
+
+  test("a split is large against the header, which each split reads") {
+    val shard = ShardFacts(headerBytes = 30, samples = None, tensors = 9, columns = Nil)
+    val parts = Seq(FilePart(DataFile("f", 480, shard = Some(shard))), FilePart(DataFile("g", 40)))
+    def spans(maxBytes: Long) = Packing(maxBytes, 0, 1).split(parts).map(_.map(_.span))
+    assert(spans(maxBytes = 100) == Seq(Seq(Span(0, 240)), Seq(Span(240, end)), Seq(Span.All)))
+    assert(spans(maxBytes = 300) == Seq(Seq(Span(0, 240)), Seq(Span(240, end)), Seq(Span.All)))
+    assert(spans(maxBytes = 310) == Seq(Seq(Span(0, 240)), Seq(Span(240, end), Span.All)))
   }
 
   test("each row of a split file is in one of its spans, in order") {

@@ -20,11 +20,16 @@ private[read] final case class FilePart(
     located: Located = Located.Somewhere,
     span: Span = Span.All) {
 
-  /** How many bytes of tensors it has, at most. */
+  /** How many bytes a task reads of it, at most. Each split of a file reads the header. */
   def size: Long = located match {
     case Located.At(tensors) => tensors.iterator.map(_.size).sum
-    case Located.Somewhere   => math.min(span.end, file.length) - span.begin
+    case Located.Somewhere =>
+      val header = if (span.begin == 0) 0L else headerBytes
+      math.min(span.end, file.length) - span.begin + header
   }
+
+  /** The size of the header; 0 where no manifest tells. */
+  def headerBytes: Long = file.shard.fold(0L)(_.headerBytes)
 }
 
 /** What the files of a task share. */
