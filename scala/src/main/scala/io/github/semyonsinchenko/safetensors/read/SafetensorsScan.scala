@@ -28,21 +28,30 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     with SupportsReportStatistics
     with SupportsRuntimeV2Filtering {
 
-  // Narrowed when the query runs, by the keys that the other side of a join has.
-  private var plan = planned
+  // What Spark shows of this scan: the plan of the latest run.
+  @volatile private var plan = planned
+
+  // Plans may share this scan, and run at the same time. Spark filters a scan and asks for the batch in one thread.
+  private val narrowed = new ThreadLocal[ScanPlan]
 
   override def filterAttributes(): Array[NamedReference] = planned.filterable.toArray
 
-  override def filter(predicates: Array[Predicate]): Unit = plan = planned.narrowed(predicates.toVector)
+  override def filter(predicates: Array[Predicate]): Unit = {
+    val filtered = planned.narrowed(predicates.toVector)
+    narrowed.set(filtered)
+    plan = filtered
+  }
 
   private def files = plan.source.snapshot.files
 
   override def readSchema(): StructType = plan.required
 
-  override def description(): String =
+  // Without the filters of joins, which may have millions of keys: Spark's event log repeats this text.
+  override def description(): String = {
+    val filters = planned.pushed.map { case (predicate, _) => SafetensorsScan.shortened(predicate.toString) }
     s"safetensors ${plan.parts.size} of ${files.size} files, layout ${plan.source.layout.name}, " +
-      s"columns ${plan.required.fieldNames.mkString("[", ", ", "]")}, filters ${plan.pushed.map(
-          _._1).mkString("[", ", ", "]")}"
+      s"columns ${plan.required.fieldNames.mkString("[", ", ", "]")}, filters ${filters.mkString("[", ", ", "]")}"
+  }
 
   override def estimateStatistics(): Statistics = new Statistics {
     override def sizeInBytes(): OptionalLong = OptionalLong.of(plan.bytes)
@@ -56,16 +65,28 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
 
   // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
   override def toBatch: Batch = {
-    plan.source.check()
-    SafetensorsBatch(plan)(() => plan.task)
+    planned.source.check()
+    val filtered = Option(narrowed.get)
+    narrowed.remove()
+    SafetensorsBatch(filtered.getOrElse(planned), filtered.isDefined)
   }
 
-  // By default Spark asks a reader factory, which would be made before the plan is narrowed.
+  // By default Spark plans the partitions to ask a reader factory.
   override def columnarSupportMode(): Scan.ColumnarSupportMode = Scan.ColumnarSupportMode.UNSUPPORTED
 }
 
-/** @param task what each task does. Asked for when the query runs: the plan may have been narrowed since. */
-private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) extends Batch {
+private[read] object SafetensorsScan {
+  private val MaxFilterChars = 200
+
+  private def shortened(filter: String): String =
+    if (filter.length <= MaxFilterChars) filter else filter.take(MaxFilterChars) + "..."
+}
+
+/** @param isNarrowed whether Spark takes the reader factory of another batch, whose plan has no filter of a join */
+private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) extends Batch {
+
+  // Shared, since the filter of a join may be large.
+  private lazy val task = Option.when(isNarrowed)(SparkSession.active.sparkContext.broadcast(plan.task))
 
   private lazy val partitions: Vector[FilesPartition] =
     if (plan.source.layout.packsFiles) {
@@ -74,8 +95,8 @@ private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) 
         SparkSession.active.sparkContext.defaultParallelism)
       // Each split reads the header. A query that needs only headers gains nothing by splits.
       val packed = if (plan.readsData) packing.split(plan.parts) else packing.whole(plan.parts)
-      packed.map(FilesPartition(_)).toVector
-    } else plan.parts.map(part => FilesPartition(Seq(part)))
+      packed.map(FilesPartition(_, task)).toVector
+    } else plan.parts.map(part => FilesPartition(Seq(part), task))
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
@@ -83,7 +104,7 @@ private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) 
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = Option.unless(areLocal)(
       SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(plan.source.conf)))
-    new FilesReaderFactory(task(), shared)
+    new FilesReaderFactory(plan.task, shared)
   }
 
   private def areLocal: Boolean =
@@ -91,7 +112,9 @@ private final case class SafetensorsBatch(plan: ScanPlan)(task: () => TaskPlan) 
       LocalFile.of(path, path.getFileSystem(plan.source.conf)).isDefined)
 }
 
-private final case class FilesPartition(parts: Seq[FilePart]) extends InputPartition
+/** @param task instead of that of the factory, where the filter of a join narrowed the plan */
+private final case class FilesPartition(parts: Seq[FilePart], task: Option[Broadcast[TaskPlan]])
+    extends InputPartition
 
 /**
  * Goes to the executors, which have no session: the Hadoop configuration travels with it.
@@ -103,10 +126,12 @@ private final class FilesReaderFactory(
     conf: Option[Broadcast[SerializableConfiguration]])
     extends PartitionReaderFactory {
 
-  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] = {
+    val files = partition.asInstanceOf[FilesPartition]
     new FilesReader(
-      partition.asInstanceOf[FilesPartition].parts,
-      task,
+      files.parts,
+      files.task.fold(task)(_.value),
       conf.fold(LocalFile.conf)(_.value.value),
       isRemote = conf.isDefined)
+  }
 }
