@@ -7,22 +7,21 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark as sts
-from benchmarks.harness import Contender, measure, table
-from benchmarks.read import read
+from benchmarks.harness import Contender, Options, measure, table
 
 MANIFEST = "dataset_manifest.json"
 SHARDS = (10_000, 100_000, 1_000_000)
 SHARD_BYTES = 300_000_000
 
 
-def run(_: int, rounds: int, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[str]:
     """What a driver of 2 GB does before and after the tasks; a million shards are 300 TB."""
     builder = sts.configure(SparkSession.builder).master("local[2]")
     fixed = {"driver.memory": "2g", "ui.enabled": "false", "log.level": "ERROR", "ui.showConsoleProgress": "false"}
     spark = builder.config(map={f"spark.{name}": value for name, value in fixed.items()}).getOrCreate()
     try:
         for number in SHARDS:
-            yield f"{number:,} shards\n{actions(spark, number, rounds, folder / str(number))}"
+            yield f"{number:,} shards\n{actions(spark, number, options.rounds, folder / str(number))}"
     finally:
         spark.stop()
 
@@ -32,12 +31,16 @@ def actions(spark: SparkSession, number: int, rounds: int, folder: Path) -> str:
     append(spark, dataset)
     name_shards(dataset, number)
     contenders = [
-        Contender("load", lambda _: read(spark, dataset, "rows")),
-        Contender("load and plan", lambda _: plan(read(spark, dataset, "rows"))),
-        Contender("load and count", lambda _: read(spark, dataset, "rows").count()),
+        Contender("load", lambda _: load(spark, dataset)),
+        Contender("load and plan", lambda _: plan(load(spark, dataset))),
+        Contender("load and count", lambda _: load(spark, dataset).count()),
         Contender("append of one shard", lambda _: append(spark, dataset)),
     ]
     return table(contenders, measure(contenders, rounds, folder), 0)
+
+
+def load(spark: SparkSession, dataset: Path) -> DataFrame:
+    return spark.read.format("safetensors").options(layout="rows", inferSchema="true").load(str(dataset))
 
 
 def append(spark: SparkSession, dataset: Path) -> None:
