@@ -44,7 +44,8 @@ def seen(spark: SparkSession, path: Path) -> list[int]:
 
 def leftovers(path: Path) -> list[str]:
     """The files that are neither the manifest nor named by it."""
-    named = {shard.name for shard in Dataset(path).shards}
+    dataset = Dataset(path)
+    named = {shard.name for shard in dataset.shards} | {part["file"] for part in dataset.manifest["index_parts"]}
     return [name for name in files(path) if name not in named | {"dataset_manifest.json"}]
 
 

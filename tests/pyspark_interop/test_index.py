@@ -1,4 +1,4 @@
-"""`_tensor_index.parquet`: where every tensor lies, in one sorted file."""
+"""The index of a small dataset: where every tensor lies, in one sorted file."""
 
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,13 @@ def keyed(spark: SparkSession, *keys: str, partitions: int = 1) -> DataFrame:
     return frame(spark, "k string, x array<float>, n array<int>", *rows).repartition(partitions)
 
 
+def index_file(dataset: Dataset) -> Path:
+    (part,) = dataset.manifest["index_parts"]
+    return dataset.path / str(part["file"])
+
+
 def index(dataset: Dataset) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = pq.read_table(dataset.path / INDEX).to_pylist()
+    entries: list[dict[str, Any]] = pq.read_table(index_file(dataset)).to_pylist()
     return entries
 
 
@@ -48,7 +53,7 @@ def assert_leads_to_every_tensor(dataset: Dataset) -> None:
 
 
 def commit_of_index(dataset: Dataset) -> str:
-    metadata = pq.read_metadata(dataset.path / INDEX).metadata
+    metadata = pq.read_metadata(index_file(dataset)).metadata
     return str(metadata[b"safetensors.commit_id"].decode())
 
 
@@ -72,6 +77,7 @@ def test_appends_keep_the_index_up_without_being_asked(spark: SparkSession, path
     assert len(index(dataset)) == 2 * len(KEYS)
     assert_leads_to_every_tensor(dataset)
     assert commit_of_index(dataset) == dataset.manifest["commit_id"]
+    assert [file.name for file in path.glob("*.parquet")] == [index_file(dataset).name]
 
 
 def test_key_in_two_shards_stops_the_write_before_anything_is_visible(spark: SparkSession, path: Path) -> None:
@@ -91,7 +97,7 @@ def test_equal_keys_in_two_tasks_of_one_write_are_found(spark: SparkSession, pat
 def test_overwrite_without_an_index_takes_the_old_one_away(spark: SparkSession, path: Path) -> None:
     write(keyed(spark, "a"), path, name_col="k", generate_index="true")
     write(keyed(spark, "b"), path, mode="overwrite", name_col="k")
-    assert not (path / INDEX).exists()
+    assert not list(path.glob("*.parquet"))
 
 
 def test_append_gives_a_dataset_without_an_index_one_of_all_its_shards(spark: SparkSession, path: Path) -> None:
@@ -104,9 +110,9 @@ def test_append_gives_a_dataset_without_an_index_one_of_all_its_shards(spark: Sp
 def test_append_makes_an_index_anew_that_is_out_of_date(spark: SparkSession, path: Path) -> None:
     write(keyed(spark, "a"), path, name_col="k", generate_index="true")
     outdated = (path / INDEX).read_bytes()
-    write(keyed(spark, "b"), path, name_col="k")
-    (path / INDEX).write_bytes(outdated)
-    (path / f".{INDEX}.crc").unlink(missing_ok=True)
+    current = index_file(write(keyed(spark, "b"), path, name_col="k"))
+    current.write_bytes(outdated)
+    current.with_name(f".{current.name}.crc").unlink(missing_ok=True)
     dataset = write(keyed(spark, "c"), path, name_col="k")
     assert len(index(dataset)) == 6
     assert_leads_to_every_tensor(dataset)

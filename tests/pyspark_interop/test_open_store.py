@@ -23,7 +23,7 @@ from safetensors_spark import InvalidTensorError
 from safetensors_spark.dataset import open_store
 from spark_io import Dataset, frame, write
 from stores import EVERY, assert_is
-from test_index import INDEX, keyed
+from test_index import INDEX, index_file, keyed
 
 
 def test_every_key_of_several_columns(written: Dataset) -> None:
@@ -92,9 +92,9 @@ def test_appends_and_an_index_that_is_out_of_date_or_absent(spark: SparkSession,
     old = (path / INDEX).read_bytes()
     dataset = write(keyed(spark, "c", "0"), path, name_col="k")
     assert_is(open_store(path), dataset)
-    (path / INDEX).write_bytes(old)
+    index_file(dataset).write_bytes(old)
     assert_is(open_store(path), dataset)
-    (path / INDEX).unlink()
+    index_file(dataset).unlink()
     assert_is(open_store(path), dataset)
     # Without an index a key may come twice.
     dataset = write(keyed(spark, "c").selectExpr("k", "x", "array(77) AS n"), path, name_col="k")

@@ -190,8 +190,9 @@ def test_an_index_of_another_commit_counts_for_nothing(spark: SparkSession, path
     write(rows, path, name_col="k", generate_index="true")
     old = (path / "_tensor_index.parquet").read_bytes()
     more = spark.range(3, 6).selectExpr("concat('k', id) k", "array(1F) v")
-    write(more, path, name_col="k")
-    (path / "_tensor_index.parquet").write_bytes(old)
+    (part,) = write(more, path, name_col="k").manifest["index_parts"]
+    (path / part["file"]).write_bytes(old)
+    (path / f".{part['file']}.crc").unlink(missing_ok=True)
     assert len(long(spark, path).where("tensor_key = 'k4'").collect()) == 1
 
 

@@ -71,10 +71,13 @@ def entry_of(folder: Path, name: str) -> dict[str, Any]:
     """What the index says of this tensor."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    index = folder / "_tensor_index.parquet"
-    entries: list[dict[str, Any]] = pq.read_table(index, filters=[("tensor_key", "=", name)]).to_pylist()
+    manifest = json.loads((folder / "dataset_manifest.json").read_text(encoding="utf-8"))
+    parts = [str(folder / part["file"]) for part in manifest["index_parts"]]
+    entries: list[dict[str, Any]] = pq.read_table(parts, filters=[("tensor_key", "=", name)]).to_pylist()
     if len(entries) != 1:
-        raise SafetensorsSparkError(f"{index} has {len(entries)} entries for the tensor `{name}`, expected 1.")
+        raise SafetensorsSparkError(
+            f"The index of {folder} has {len(entries)} entries for the tensor `{name}`, expected 1."
+        )
     return entries[0]
 
 

@@ -12,7 +12,7 @@ final case class IndexPart(file: String, commitId: String)
 
 object IndexPart {
 
-  /** The name of an index that is one file. */
+  /** The name of an index that is one file, where no file of an older commit has it. */
   val OnlyFile = "_tensor_index.parquet"
 
   private val Name = "_tensor_index(-[0-9a-f-]{36})?\\.parquet".r
@@ -22,6 +22,6 @@ object IndexPart {
   /** The part that is the whole index of a commit. */
   def only(commitId: String): IndexPart = IndexPart(OnlyFile, commitId)
 
-  /** The name of the part that a commit adds to others. */
+  /** The name of a commit's own. */
   def nameOf(commit: UUID): String = s"_tensor_index-$commit.parquet"
 }

@@ -71,7 +71,7 @@ object AtomicFile {
   private def showsWhenClosed(path: Path, fs: FileSystem): Boolean =
     LocalFile.of(path, fs).isEmpty && !renamesOver(fs)
 
-  /** Moves a file to a place, where another may be. In an object store there is no file for a moment. */
+  /** Moves a file. Local file systems and HDFS replace a file that is there; other file systems fail then. */
   def move(fresh: Path, place: Path, conf: Configuration): Unit = {
     val fs = place.getFileSystem(conf)
     (LocalFile.of(fresh, fs), LocalFile.of(place, fs)) match {
@@ -79,7 +79,6 @@ object AtomicFile {
       case _ if renamesOver(fs) =>
         FileContext.getFileContext(place.toUri, conf).rename(fresh, place, Options.Rename.OVERWRITE)
       case _ =>
-        fs.delete(place, false)
         if (!fs.rename(fresh, place)) throw new IOException(s"$fresh could not be renamed to $place.")
     }
   }

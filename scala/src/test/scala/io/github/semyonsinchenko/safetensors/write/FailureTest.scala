@@ -50,7 +50,6 @@ class FailureTest extends FaultyWrites("local[2]") {
     "closing a task's run of the index"  -> Step("close", "/_index-.*.run$"),
     "creating the index"                 -> Step("create", "/._tensor_index.parquet.*.tmp$"),
     "writing the index"                  -> Step("write", "/._tensor_index.parquet.*.tmp$", 2),
-    "deleting the old index"             -> Step("delete", "/_tensor_index.parquet$"),
     "putting the index in its place"     -> Step("rename", "/._tensor_index.parquet.*.tmp$"),
     "the manifest behind the index"      -> Step("create", "/dataset_manifest.json$")
   )
@@ -113,6 +112,7 @@ class FailureTest extends FaultyWrites("local[2]") {
     failing(directory, mode, options, step, forGood = false)
     tell(name, directory, options)
     assert(seen(directory, options) == old && leftovers(directory).isEmpty)
+    assertOldIndex(directory, options)
     write(rows(fresh), directory, mode, options)
     assertNew(directory, mode, options)
     assert(leftovers(directory).isEmpty)
@@ -125,7 +125,13 @@ class FailureTest extends FaultyWrites("local[2]") {
     failing(directory, mode, options, step, forGood = true)
     tell(name, directory, options)
     assert(seen(directory, options) == old)
+    assertOldIndex(directory, options)
     assertRecovers(directory, mode, options, if (mode == "append") old ++ fresh else fresh)
+  }
+
+  private def assertOldIndex(directory: LocalPath, options: Options): Unit = {
+    if (options == indexed) assert(keys(directory).exists(_.sorted == old))
+    ()
   }
 
   /** The next write removes what a commit that died has left; what jobs that died before have left goes in a week. */

@@ -45,14 +45,15 @@ private[write] final class DatasetCommit(
       val indexed  = index.isDue(kept)
       val shards   = written.flatMap(_.shards)
       val manifest = manifestOf(kept, written)
-      val obsolete = replaced.toSeq.flatMap(_.shards).map(_.file) ++ indexFiles(old)
+      val taken    = indexFiles(old)
+      val obsolete = taken ++ replaced.toSeq.flatMap(_.shards).map(_.file)
       pending.begin(shards.map(_.file) ++ obsolete :+ IndexPart.nameOf(id))
       val committed =
         try {
           if (old.isEmpty) claim.replace(directory, pending.draft, conf)(lock.verify())
           job.commit()
           checkPresent(shards)
-          val parts = if (indexed) index.prepare(kept, written) else Nil
+          val parts = if (indexed) index.prepare(kept, written, taken) else Nil
           lock.verify()
           index.publish(parts)
           val complete = manifest.copy(parts = Some(parts))
@@ -100,8 +101,12 @@ private[write] final class DatasetCommit(
   }
 
   /** The files of the index, and an index that no manifest names. */
-  private def indexFiles(manifest: Option[Manifest]): Seq[String] =
-    IndexPart.OnlyFile +: manifest.toSeq.flatMap(_.indexParts).map(_.file)
+  private def indexFiles(manifest: Option[Manifest]): Seq[String] = {
+    val named = manifest.toSeq.flatMap(_.indexParts).map(_.file)
+    val only  = new Path(directory, IndexPart.OnlyFile)
+    if (named.contains(only.getName) || !only.getFileSystem(conf).exists(only)) named
+    else named :+ only.getName
+  }
 
   private def manifestOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Manifest = Manifest(
     id.toString,
@@ -148,8 +153,8 @@ private[write] final class DatasetCommit(
     val manifest = Manifest.read(directory, conf)
     if (cleanup.delete(shards.map(_.file) :+ IndexPart.nameOf(id), manifest)) {
       if (manifest.exists(_.commitId == claim.commitId) && lock.isHeld) {
-        cleanup.delete(indexFiles(manifest), manifest)
         Manifest.delete(directory, conf)
+        cleanup.delete(Seq(IndexPart.OnlyFile), manifest)
       }
       pending.end()
     }

@@ -23,7 +23,7 @@ import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WritePlan}
 
 /**
  * The index's part of a commit. It adds a part to the index, into which it merges parts that are not much larger. The part is
- * written in full under another name, and put in its place before the manifest. A repeated key stops the commit before that.
+ * a new file: the old parts stay until the manifest is replaced. A repeated key stops the commit before that.
  *
  * @param id of the write
  */
@@ -46,23 +46,30 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
   /**
    * Writes what this commit adds. The new shards must be in their places: those without runs are indexed by their headers.
    *
+   * @param taken names that the new part must not have
    * @return the parts of the index after this commit
    */
-  def prepare(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[IndexPart] = Using.Manager { use =>
-    val named     = kept.toSeq.flatMap(_.indexParts)
-    val opened    = named.flatMap(TensorIndex.open(directory, _, conf)).map(use(_))
-    val current   = if (opened.size == named.size) named.zip(opened) else Nil
-    val unindexed = if (current.isEmpty) kept.toSeq.flatMap(_.shards) else Nil
-    val files = runsOfHeaders(unindexed ++ written.filter(_.indexRuns.isEmpty).flatMap(_.shards)) ++
-      written.flatMap(_.indexRuns)
-    if (files.isEmpty && current.nonEmpty) named
-    else {
-      val added          = (unindexed ++ written.flatMap(_.shards)).map(tensors).sum
-      val (stay, merged) = current.splitAt(IndexTiers.kept(opened.map(_.count), added))
-      write(use(new IndexMerge(runs, conf).entries(files)), bytesOf(files), stay.map(_._2), merged.map(_._2))
-      stay.map(_._1) :+ IndexPart(if (stay.isEmpty) IndexPart.OnlyFile else IndexPart.nameOf(id), id.toString)
-    }
-  }.get
+  def prepare(kept: Option[Manifest], written: Seq[ShardsWritten], taken: Seq[String]): Seq[IndexPart] =
+    Using.Manager { use =>
+      val named     = kept.toSeq.flatMap(_.indexParts)
+      val opened    = named.flatMap(TensorIndex.open(directory, _, conf).map(use(_)))
+      val current   = if (opened.size == named.size) named.zip(opened) else Nil
+      val unindexed = if (current.isEmpty) kept.toSeq.flatMap(_.shards) else Nil
+      val files = runsOfHeaders(unindexed ++ written.filter(_.indexRuns.isEmpty).flatMap(_.shards)) ++
+        written.flatMap(_.indexRuns)
+      if (files.isEmpty && current.nonEmpty) named
+      else {
+        val added          = (unindexed ++ written.flatMap(_.shards)).map(tensors).sum
+        val (stay, merged) = current.splitAt(IndexTiers.kept(opened.map(_.count), added))
+        write(use(new IndexMerge(runs, conf).entries(files)), bytesOf(files), stay.map(_._2),
+          merged.map(_._2))
+        stay.map(_._1) :+ IndexPart(nameOf(stay.isEmpty, taken), id.toString)
+      }
+    }.get
+
+  // A reader of version 1.0 takes a file of the name `OnlyFile` for the whole index.
+  private def nameOf(isWhole: Boolean, taken: Seq[String]): String =
+    if (isWhole && !taken.contains(IndexPart.OnlyFile)) IndexPart.OnlyFile else IndexPart.nameOf(id)
 
   private def write(
       added: Iterator[IndexEntry],
@@ -97,7 +104,7 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
 
   private def hasKeys: Boolean = plan.mode.isInstanceOf[WriteMode.KeyValue]
 
-  /** Puts the new part in its place. Readers ignore it until the manifest names it. */
+  /** Gives the new part its name. Readers ignore it until the manifest names it. */
   def publish(parts: Seq[IndexPart]): Unit =
     parts.find(_.commitId == id.toString).foreach(part =>
       AtomicFile.move(fresh, new Path(directory, part.file), conf))
