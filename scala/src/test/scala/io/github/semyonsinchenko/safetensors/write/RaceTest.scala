@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.write
 
+import java.io.IOException
 import java.nio.file.{Files, Path => LocalPath}
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
@@ -87,6 +88,33 @@ class RaceTest extends FaultyWrites("local[2]") {
         writer(rows(200 until 206), "append", batch).save(directory.toString)
       }(Try(write(rows(fresh), directory, "append", batch)))
       assert(late.failed.get.getMessage.contains("was lost to another write"))
+      assert(seen(directory, batch) == old ++ (200 until 206))
+      assert(leftovers(directory).isEmpty)
+    }
+  }
+
+  test("a write whose manifest arrived with an error succeeds, although another write has appended since") {
+    inDataset { directory =>
+      write(rows(old), directory, "append", batch)
+      Faults.before(Step("answer", "/dataset_manifest.json$")) {
+        Files.delete(directory.resolve("_commit.lock"))
+        writer(rows(200 until 206), "append", batch).save(directory.toString)
+        throw new IOException("no answer")
+      }(write(rows(fresh), directory, "append", batch))
+      assert(seen(directory, batch) == old ++ fresh ++ (200 until 206))
+      assert(leftovers(directory).isEmpty)
+    }
+  }
+
+  test("a write that lost the lock at its manifest does not say that nothing was changed") {
+    inDataset { directory =>
+      write(rows(old), directory, "append", batch)
+      val late = Faults.before(Step("close", "/dataset_manifest.json$")) {
+        Files.delete(directory.resolve("_commit.lock"))
+        writer(rows(200 until 206), "append", batch).save(directory.toString)
+        throw new IOException("no connection")
+      }(Try(write(rows(fresh), directory, "append", batch)))
+      assert(late.failed.get.getMessage.contains("It is not known whether"))
       assert(seen(directory, batch) == old ++ (200 until 206))
       assert(leftovers(directory).isEmpty)
     }

@@ -52,8 +52,8 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
       finally out.close()
   }
 
-  /** @throws java.io.IOException if another write has taken the lock, or may be doing it */
-  def verify(): Unit = if (!isHeld) throw new IOException(
+  /** @throws LostLockException if another write has taken the lock, or may be doing it */
+  def verify(): Unit = if (!isHeld) throw new LostLockException(
     s"$path was lost to another write, because this one stood still for more than ${record.staleMillis / 1000} seconds. Nothing was " +
       "changed; write again.")
 
@@ -75,12 +75,16 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
     heartbeat.shutdown()
     // What was done under the lock is done. An error would make the caller repeat it.
     try {
-      if (isHeld) fs.delete(path, false)
+      if (!isHeld) log.warn(s"$path was lost to another write, so it is not deleted.")
+      else if (!fs.delete(path, false)) log.warn(s"$path was not deleted. Other writes wait until it is stale.")
       isClosed = true
       if (beats > 0) fs.delete(alive, false)
       ()
     } catch {
-      case e: IOException => log.warn(s"Could not delete $path. Other writes wait until it is stale.", e)
+      case NonFatal(e) => log.warn(s"Could not delete $path. Other writes wait until it is stale.", e)
     }
   }
 }
+
+/** Another write has taken the lock before this one replaced the manifest. */
+private[commit] final class LostLockException(message: String) extends IOException(message)

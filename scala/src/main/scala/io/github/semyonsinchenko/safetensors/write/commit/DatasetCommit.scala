@@ -51,17 +51,18 @@ private[write] final class DatasetCommit(
       val committed =
         try {
           if (old.isEmpty) claim.replace(directory, pending.draft, conf)(lock.verify())
+          lock.verify()
           job.commit()
           checkPresent(shards)
           val parts = if (indexed) index.prepare(kept, written, taken) else Nil
           lock.verify()
           index.publish(parts)
           val complete = manifest.copy(parts = Some(parts))
-          publish(complete, lock)
+          publish(complete, shards, lock)
           complete
         } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards, lock)); throw e }
       finish(committed, obsolete, lock)
-      BatchSizeAdvice.of(plan, shards).foreach(log.warn)
+      cleanup.attempt("advise on `batch_size`")(BatchSizeAdvice.of(plan, shards).foreach(log.warn))
     }
 
   /** The dataset that is there, without what commits that died or lost the lock have left. */
@@ -127,34 +128,35 @@ private[write] final class DatasetCommit(
    * Replaces the manifest. The file system may report an error although it has done so. The write has succeeded then: an error
    * would make the user repeat it.
    */
-  private def publish(manifest: Manifest, lock: CommitLock): Unit =
+  private def publish(manifest: Manifest, shards: Seq[ShardRecord], lock: CommitLock): Unit =
     try manifest.replace(directory, pending.draft, conf)(lock.verify())
     catch {
+      case e: LostLockException => throw e
       case e: IOException =>
-        if (!arrived(e)) { lock.verify(); throw e }
+        if (!arrived(shards, e)) throw (if (lock.isHeld) e else unknown(shards, e))
         log.warn(s"The manifest in $directory is written, though that ended in an error.", e)
     }
 
-  private def arrived(error: IOException): Boolean =
-    try Manifest.read(directory, conf).exists(_.commitId == id.toString)
-    catch {
-      case NonFatal(e) =>
-        error.addSuppressed(e)
-        throw new IOException(
-          s"It is not known whether the write to $directory took effect: its ${Manifest.FileName} could not be " +
-            s"written for certain, nor be read again. It did if `commit_id` is $id there; if not, write again. The error was: " +
-            error.getMessage,
-          error
-        )
-    }
+  /** Another write that has taken the lock may have appended since. */
+  private def arrived(shards: Seq[ShardRecord], error: IOException): Boolean =
+    try Manifest.read(directory, conf).exists(manifest =>
+        manifest.commitId == id.toString || shards.headOption.exists(manifest.shards.contains))
+    catch { case NonFatal(e) => error.addSuppressed(e); throw unknown(shards, error) }
+
+  private def unknown(shards: Seq[ShardRecord], error: IOException) = new IOException(
+    s"It is not known whether the write to $directory took effect: replacing its ${Manifest.FileName} ended in an error. It did if " +
+      s"the manifest has the `commit_id` $id${shards.headOption.fold("")(shard => s", or names ${shard.file}")}; if not, look that " +
+      s"no other write has replaced it since, and write again. The error was: ${error.getMessage}",
+    error
+  )
 
   /** Leaves what a manifest names: this write's own may have arrived, or another write may have taken the lock. */
   private def undo(shards: Seq[ShardRecord], lock: CommitLock): Unit = {
-    val manifest = Manifest.read(directory, conf)
-    if (cleanup.delete(shards.map(_.file) :+ IndexPart.nameOf(id), manifest)) {
-      if (manifest.exists(_.commitId == claim.commitId) && lock.isHeld) {
+    if (cleanup.delete(shards.map(_.file) :+ IndexPart.nameOf(id), Manifest.read(directory, conf))) {
+      // Deleting shards may have taken longer than others respect the lock.
+      if (lock.isHeld && Manifest.read(directory, conf).exists(_.commitId == claim.commitId)) {
         Manifest.delete(directory, conf)
-        cleanup.delete(Seq(IndexPart.OnlyFile), manifest)
+        cleanup.delete(Seq(IndexPart.OnlyFile), None)
       }
       pending.end()
     }
