@@ -20,7 +20,7 @@ import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
-import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
+import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWrite, FileNames}
 
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
@@ -64,9 +64,10 @@ final case class Manifest(
     AtomicFile.write(new Path(directory, Manifest.FileName), conf)(ManifestWriter.write(this, _))
 
   /** The same, where other writes may do it too; see [[AtomicFile.replace]]. */
-  def replace(directory: Path, draft: Path, conf: Configuration)(verify: => Unit): Unit =
-    AtomicFile.replace(new Path(directory, Manifest.FileName), draft, conf)(ManifestWriter.write(this, _))(
-      verify)
+  def replace(directory: Path, draft: Path, condition: ConditionalWrite, conf: Configuration)(
+      verify: => Unit): Unit =
+    AtomicFile.replace(new Path(directory, Manifest.FileName), draft, condition, conf)(
+      ManifestWriter.write(this, _))(verify)
 }
 
 object Manifest {
@@ -85,6 +86,12 @@ object Manifest {
   def read(directory: Path, conf: Configuration): Option[Manifest] = {
     val path = new Path(directory, FileName)
     AtomicFile.use(path, path.getFileSystem(conf))(new ManifestReader(path).read(_))
+  }
+
+  /** The condition that the directory's manifest does not change from now on. Take it before you read the manifest. */
+  def unchanged(directory: Path, conf: Configuration): ConditionalWrite = {
+    val path = new Path(directory, FileName)
+    ConditionalWrite.ifUnchanged(path, path.getFileSystem(conf))
   }
 
   def delete(directory: Path, conf: Configuration): Unit = {

@@ -41,15 +41,14 @@ object AtomicFile {
   /**
    * Writes a file that other writers may replace too.
    *
-   * @param draft  where local file systems and HDFS have the file until the last step, which fails if it is gone
-   * @param verify fails if another writer may have begun to replace the file. It runs before the last step. Object stores with
-   *               conditional writes do not take that step if the file has changed since.
+   * @param draft     where local file systems and HDFS have the file until the last step, which fails if it is gone
+   * @param condition of object stores with conditional writes, which do not take the last step if it does not hold
+   * @param verify    fails if another writer may have begun to replace the file. It runs before the last step.
    */
-  def replace(path: Path, draft: Path, conf: Configuration)(content: OutputStream => Unit)(
-      verify: => Unit): Unit = {
+  def replace(path: Path, draft: Path, condition: ConditionalWrite, conf: Configuration)(
+      content: OutputStream => Unit)(verify: => Unit): Unit = {
     val fs = path.getFileSystem(conf)
     if (showsWhenClosed(path, fs)) {
-      val condition = ConditionalWrite.ifUnchanged(path, fs)
       verify
       writeTo(condition.open(path, fs), content)
     } else writeAndMove(path, draft, content, conf)(verify)

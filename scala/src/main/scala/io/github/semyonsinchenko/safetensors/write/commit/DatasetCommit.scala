@@ -14,6 +14,7 @@ import org.slf4j.LoggerFactory
 import io.github.semyonsinchenko.safetensors.common.Parallel
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetFiles, Manifest, ShardRecord}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
+import io.github.semyonsinchenko.safetensors.storage.ConditionalWrite
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
 import io.github.semyonsinchenko.safetensors.write.shards.ColumnSummary
 
@@ -39,7 +40,7 @@ private[write] final class DatasetCommit(
   def run(written: Seq[ShardsWritten]): Unit =
     Using.resource(LockWait.acquire(directory, LockRecord.of(application), conf)) { lock =>
       // All that depends on the dataset is decided here: other writes may have committed since this one was planned.
-      val old      = recovered()
+      val (old, found) = recovered()
       val kept     = old.filter(_ => target.existing == Existing.Keep)
       val replaced = old.filter(_ => target.existing == Existing.Replace)
       val indexed  = index.isDue(kept)
@@ -50,7 +51,7 @@ private[write] final class DatasetCommit(
       pending.begin(shards.map(_.file) ++ obsolete :+ IndexPart.nameOf(id))
       val committed =
         try {
-          if (old.isEmpty) claim.replace(directory, pending.draft, conf)(lock.verify())
+          val unchanged = if (old.isEmpty) claimed(found, lock) else found
           lock.verify()
           job.commit()
           checkPresent(shards)
@@ -58,20 +59,31 @@ private[write] final class DatasetCommit(
           lock.verify()
           index.publish(parts)
           val complete = manifest.copy(parts = Some(parts))
-          publish(complete, shards, lock)
+          publish(complete, shards, unchanged, lock)
           complete
         } catch { case NonFatal(e) => cleanup.attempt("undo a failed commit")(undo(shards, lock)); throw e }
       finish(committed, obsolete, lock)
       cleanup.attempt("advise on `batch_size`")(BatchSizeAdvice.of(plan, shards).foreach(log.warn))
     }
 
-  /** The dataset that is there, without what commits that died or lost the lock have left. */
-  private def recovered(): Option[Manifest] = {
+  /**
+   * The dataset that is there, without what commits that died or lost the lock have left, and the condition that its manifest
+   * does not change. A commit that lost the lock may still replace it.
+   */
+  private def recovered(): (Option[Manifest], ConditionalWrite) = {
     val found = PendingCommit.found(directory, conf)
     PendingCommit.withdraw(found, conf)
-    val old = Target.check(directory, target.existing, plan, conf)
-    PendingCommit.recover(directory, found, old, conf)
-    old
+    val unchanged = Manifest.unchanged(directory, conf)
+    val old       = Target.check(directory, target.existing, plan, conf)
+    // The shards of a damaged manifest are not known, and stay.
+    if (!old.contains(Target.Damaged)) PendingCommit.recover(directory, found, old, conf)
+    (old, unchanged)
+  }
+
+  /** Writes the claim, and returns the condition that it does not change. */
+  private def claimed(unchanged: ConditionalWrite, lock: CommitLock): ConditionalWrite = {
+    claim.replace(directory, pending.draft, unchanged, conf)(lock.verify())
+    Manifest.unchanged(directory, conf)
   }
 
   private def application: String = SparkSession.active.sparkContext.applicationId
@@ -128,8 +140,12 @@ private[write] final class DatasetCommit(
    * Replaces the manifest. The file system may report an error although it has done so. The write has succeeded then: an error
    * would make the user repeat it.
    */
-  private def publish(manifest: Manifest, shards: Seq[ShardRecord], lock: CommitLock): Unit =
-    try manifest.replace(directory, pending.draft, conf)(lock.verify())
+  private def publish(
+      manifest: Manifest,
+      shards: Seq[ShardRecord],
+      unchanged: ConditionalWrite,
+      lock: CommitLock): Unit =
+    try manifest.replace(directory, pending.draft, unchanged, conf)(lock.verify())
     catch {
       case e: LostLockException => throw e
       case e: IOException =>

@@ -36,6 +36,9 @@ private[write] final case class Target(directory: Path, existing: Existing, inde
 private[write] object Target {
   private val log = LoggerFactory.getLogger(classOf[Target])
 
+  /** What is known of a dataset whose manifest is damaged. */
+  val Damaged = Manifest("", "", Map.empty, Nil, Nil, parts = None)
+
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
     val kept     = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
@@ -74,7 +77,7 @@ private[write] object Target {
     } catch {
       case e: InvalidManifestException if existing == Existing.Replace =>
         log.warn(s"${e.getMessage} It is overwritten, and what shards it had are left.")
-        Some(Manifest("", "", Map.empty, Nil, Nil, parts = None))
+        Some(Damaged)
     }
 
   private def checkDirectory(directory: Path, conf: Configuration): Unit =
