@@ -20,7 +20,7 @@ import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
-import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWrite, FileNames}
+import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWrite}
 
 /**
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
@@ -202,7 +202,7 @@ private final class ManifestReader(path: Path) {
       node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
       node(root, "schema").elements.asScala.map(column).toVector,
       shards.getOrElse(absent("shards")),
-      Option(root.get("index_parts")).map(_.elements.asScala.map(part).toVector),
+      Option(root.get("index_parts")).map(parts),
       version
     )
   }
@@ -215,9 +215,18 @@ private final class ManifestReader(path: Path) {
     version
   }
 
+  private def parts(node: JsonNode): Vector[IndexPart] = {
+    val found = node.elements.asScala.map(part).toVector
+    found.diff(found.distinctBy(_.file)).headOption.foreach(again =>
+      fault(s"it names the index part `${again.file}` twice"))
+    found
+  }
+
   private def part(node: JsonNode): IndexPart = {
     val file = text(node, "file")
-    if (!FileNames.isPlain(file)) fault(s"the file `$file` is not a file name in its directory")
+    if (!IndexPart.isName(file))
+      fault(
+        s"the index part `$file` is not named `${IndexPart.OnlyFile}` or `_tensor_index-{commit_id}.parquet`")
     IndexPart(file, text(node, "commit_id"))
   }
 

@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.index
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -24,8 +25,13 @@ private[safetensors] final class IndexMerge(runs: Path, conf: Configuration) {
     else entries(files.grouped(MaxOpen).map(mergedRun).toSeq)
 
   private def open(files: Seq[String]): CloseableEntries = {
-    val opened = files.map(IndexRuns.read(runs, _, conf))
-    new CloseableEntries(IndexMerge.merged(opened), () => opened.foreach(_.close()))
+    val opened        = mutable.ArrayBuffer.empty[CloseableEntries]
+    def close(): Unit = opened.foreach(_.close())
+    try {
+      files.foreach(opened += IndexRuns.read(runs, _, conf))
+      // Reads the first entry of each.
+      new CloseableEntries(IndexMerge.merged(opened.toSeq), () => close())
+    } catch { case NonFatal(e) => close(); throw e }
   }
 
   private def mergedRun(files: Seq[String]): String = {

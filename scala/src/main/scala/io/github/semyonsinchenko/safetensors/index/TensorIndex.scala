@@ -4,6 +4,7 @@ import java.io.{FileNotFoundException, IOException}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -88,7 +89,10 @@ object TensorIndex {
     val path = new Path(directory, part.file)
     reading(path) {
       val index = new IndexReader(path, conf)
-      if (index.commitId.contains(part.commitId)) Some(index) else { index.close(); None }
+      val isPart =
+        try index.commitId.contains(part.commitId)
+        catch { case NonFatal(e) => index.close(); throw e }
+      if (isPart) Some(index) else { index.close(); None }
     }
   }
 

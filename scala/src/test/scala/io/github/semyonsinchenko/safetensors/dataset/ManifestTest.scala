@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.dataset
 import java.io.ByteArrayOutputStream
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path => LocalPath}
+import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -44,7 +45,7 @@ class ManifestTest extends AnyFunSuite {
 
   test("the parts of the index are read again; without that field, there is one of the manifest's commit") {
     TempDir { directory =>
-      val parts = Seq(IndexPart.only("6e3"), IndexPart("_tensor_index-7f4.parquet", "7f4"))
+      val parts = Seq(IndexPart.only("6e3"), IndexPart(IndexPart.nameOf(UUID.randomUUID()), "7f4"))
       manifest.copy(parts = Some(parts)).write(new Path(directory.toUri), conf)
       assert(read(directory).map(_.indexParts).contains(parts))
       val old = toJson.replaceAll(",\\s*\"index_parts\" : \\[[^]]*\\]", "")
@@ -53,14 +54,22 @@ class ManifestTest extends AnyFunSuite {
     }
   }
 
-  test("a part of the index outside the directory is refused") {
-    TempDir { directory =>
-      manifest.copy(parts = Some(Seq(IndexPart("../x.parquet", "7f4")))).write(new Path(directory.toUri),
-        conf)
-      val error = intercept[InvalidManifestException](read(directory))
-      assert(error.getMessage.contains("the file `../x.parquet` is not a file name in its directory"))
+  private def refusedParts(what: String, detail: String)(parts: IndexPart*): Unit =
+    test(s"refused: $what") {
+      TempDir { directory =>
+        manifest.copy(parts = Some(parts)).write(new Path(directory.toUri), conf)
+        assert(intercept[InvalidManifestException](read(directory)).getMessage.contains(detail))
+      }
     }
-  }
+
+  refusedParts("a part of the index outside the directory",
+    "the index part `../_tensor_index.parquet` is not named")(
+    IndexPart("../_tensor_index.parquet", "7f4"))
+  refusedParts("a part of the index that has another name", "the index part `notes.txt` is not named")(
+    IndexPart("notes.txt", "7f4"))
+  refusedParts("a part of the index that is named twice",
+    "it names the index part `_tensor_index.parquet` twice")(
+    IndexPart.only("7f4"), IndexPart.only("6e3"))
 
   test("a new manifest replaces the old one and leaves nothing beside it") {
     TempDir { directory =>

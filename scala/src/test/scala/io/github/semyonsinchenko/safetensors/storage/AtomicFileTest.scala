@@ -33,7 +33,8 @@ class AtomicFileTest extends AnyFunSuite {
       val path  = new Path(directory.resolve("file.json").toUri)
       val draft = new Path(directory.resolve("late.draft").toUri)
       AtomicFile.write(path, "old", conf)
-      intercept[IOException](AtomicFile.replace(path, draft, unchanged(path), conf)(_.write(1))(throw new IOException("lost")))
+      intercept[IOException](AtomicFile.replace(path, draft, unchanged(path), conf)(_.write(1))(
+          throw new IOException("lost")))
       assert(Files.readString(directory.resolve("file.json")) == "old")
       assert(TempDir.names(directory) == Seq("file.json"))
     }

@@ -2,12 +2,15 @@ package io.github.semyonsinchenko.safetensors.write
 
 import java.io.IOException
 import java.nio.file.{Files, Path => LocalPath}
+import java.util.UUID
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.concurrent.{Await, Future}
 import scala.concurrent.ExecutionContext.Implicits.global
 import scala.concurrent.duration.DurationInt
 import scala.util.Try
+
+import org.apache.hadoop.fs.Path
 
 /** Writes whose dataset changes while their tasks run: what depends on its state is decided when they commit. */
 class RaceTest extends FaultyWrites("local[2]") {
@@ -117,6 +120,20 @@ class RaceTest extends FaultyWrites("local[2]") {
       assert(late.failed.get.getMessage.contains("It is not known whether"))
       assert(seen(directory, batch) == old ++ (200 until 206))
       assert(leftovers(directory).isEmpty)
+    }
+  }
+
+  test("an overwrite that fails leaves the shards of a damaged manifest, though a record names them") {
+    inDataset { directory =>
+      write(rows(old), directory, "append", batch)
+      val before = shards(directory).map(shard => new Path(shard).getName)
+      Files.writeString(directory.resolve("dataset_manifest.json"), "{")
+      val record = Files.createDirectory(directory.resolve("_pending")).resolve(UUID.randomUUID().toString)
+      Files.writeString(record, before.mkString("\n"))
+      val failed = Faults.during(Step("close", "/dataset_manifest.json$"), forGood = false)(
+        Try(write(rows(fresh), directory, "overwrite", batch)))
+      assert(failed.isFailure)
+      assert(before.forall(shard => Files.exists(directory.resolve(shard))))
     }
   }
 

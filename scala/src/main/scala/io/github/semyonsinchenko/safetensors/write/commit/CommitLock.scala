@@ -76,7 +76,8 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
     // What was done under the lock is done. An error would make the caller repeat it.
     try {
       if (!isHeld) log.warn(s"$path was lost to another write, so it is not deleted.")
-      else if (!fs.delete(path, false)) log.warn(s"$path was not deleted. Other writes wait until it is stale.")
+      else if (!fs.delete(path, false))
+        log.warn(s"$path was not deleted. Other writes wait until it is stale.")
       isClosed = true
       if (beats > 0) fs.delete(alive, false)
       ()

@@ -41,13 +41,13 @@ private[write] final class DatasetCommit(
     Using.resource(LockWait.acquire(directory, LockRecord.of(application), conf)) { lock =>
       // All that depends on the dataset is decided here: other writes may have committed since this one was planned.
       val (old, found) = recovered()
-      val kept     = old.filter(_ => target.existing == Existing.Keep)
-      val replaced = old.filter(_ => target.existing == Existing.Replace)
-      val indexed  = index.isDue(kept)
-      val shards   = written.flatMap(_.shards)
-      val manifest = manifestOf(kept, written)
-      val taken    = indexFiles(old)
-      val obsolete = taken ++ replaced.toSeq.flatMap(_.shards).map(_.file)
+      val kept         = old.filter(_ => target.existing == Existing.Keep)
+      val replaced     = old.filter(_ => target.existing == Existing.Replace)
+      val indexed      = index.isDue(kept)
+      val shards       = written.flatMap(_.shards)
+      val manifest     = manifestOf(kept, written)
+      val taken        = indexFiles(old)
+      val obsolete     = taken ++ replaced.toSeq.flatMap(_.shards).map(_.file)
       pending.begin(shards.map(_.file) ++ obsolete :+ IndexPart.nameOf(id))
       val committed =
         try {
@@ -184,7 +184,7 @@ private[write] final class DatasetCommit(
     cleanup.attempt("clean up")(if (lock.isHeld && cleanup.delete(obsolete, Some(manifest))) pending.end())
     // A listing of a million files would take longer than the write.
     if (manifest.shards.size <= DatasetFiles.MaxListed)
-      cleanup.attempt("delete leftovers")(Leftovers.delete(directory, conf))
+      cleanup.attempt("delete leftovers")(if (lock.isHeld) Leftovers.delete(directory, manifest, conf))
     ()
   }
 }

@@ -4,6 +4,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter
 
+import io.github.semyonsinchenko.safetensors.dataset.Manifest
+
 /**
  * What jobs that died before their commit have left in a dataset's directory: the files of their tasks, and files that were
  * to take another name. A job that lives has them too, and is told by its age: in a week each writes something.
@@ -14,8 +16,13 @@ private[write] object Leftovers {
   private val Id        = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
   private val Temporary = s"_index-$Id|_commit-$Id\\.(alive|takeover)|\\..*\\.$Id(\\.tmp)?".r
 
-  /** Deletes them, if nothing in them is younger than a week. */
-  def delete(directory: Path, conf: Configuration): Unit = {
+  /**
+   * Deletes them, if nothing in them is younger than a week, and what the records name that commits of older versions left. Call
+   * it under the lock.
+   *
+   * @param manifest of the directory; the files that it names stay
+   */
+  def delete(directory: Path, manifest: Manifest, conf: Configuration): Unit = {
     val fs     = directory.getFileSystem(conf)
     val oldest = System.currentTimeMillis - AgeMillis
 
@@ -26,7 +33,9 @@ private[write] object Leftovers {
     }
 
     val cleanup = new Cleanup(directory, conf)
-    fs.listStatus(directory).flatMap { status =>
+    val files   = fs.listStatus(directory).toSeq
+    PendingCommit.recover(directory, files.map(_.getPath), Some(manifest), conf)
+    files.flatMap { status =>
       val name = status.getPath.getName
       if (name == FileOutputCommitter.PENDING_DIR_NAME) fs.listStatus(status.getPath).toSeq
       else if (Temporary.matches(name)) Seq(status)

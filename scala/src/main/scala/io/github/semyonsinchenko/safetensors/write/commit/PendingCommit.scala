@@ -36,7 +36,10 @@ private[write] final class PendingCommit(directory: Path, id: UUID, conf: Config
 }
 
 private[write] object PendingCommit {
-  private val Id = "[0-9a-f-]{36}".r
+  // The second is the name that records had in the dataset's own directory.
+  private val Record = "[0-9a-f-]{36}|_commit-[0-9a-f-]{36}\\.pending".r
+
+  def isRecord(path: Path): Boolean = Record.matches(path.getName)
 
   private def folder(directory: Path) = new Path(directory, "_pending")
 
@@ -47,10 +50,12 @@ private[write] object PendingCommit {
   def found(directory: Path, conf: Configuration): Seq[Path] =
     list(folder(directory), directory.getFileSystem(conf)).map(_.getPath)
 
-  /** Deletes the manifests that they have not put in place, so that a commit that lost the lock cannot do it any more. */
+  /**
+   * Deletes the manifests and records that they have not put in place, so that a commit that lost the lock cannot do it any
+   * more.
+   */
   def withdraw(found: Seq[Path], conf: Configuration): Unit =
-    found.filter(_.getName.endsWith(".manifest")).foreach(draft =>
-      draft.getFileSystem(conf).delete(draft, false))
+    found.filterNot(isRecord).foreach(draft => draft.getFileSystem(conf).delete(draft, false))
 
   /**
    * Deletes their files.
@@ -60,7 +65,7 @@ private[write] object PendingCommit {
   def recover(directory: Path, found: Seq[Path], manifest: Option[Manifest], conf: Configuration): Unit = {
     val fs      = directory.getFileSystem(conf)
     val cleanup = new Cleanup(directory, conf)
-    found.filter(path => Id.matches(path.getName)).foreach(record =>
+    found.filter(isRecord).foreach(record =>
       cleanup.attempt(s"clean up after ${record.getName}") {
         val names = AtomicFile.read(record, fs).toSeq.flatMap(new String(_, UTF_8).linesIterator)
         if (cleanup.delete(names.filter(name => ShardNames.matches(name) || IndexPart.isName(name)),
