@@ -184,12 +184,22 @@ def test_an_index_that_is_none_is_an_error(spark: SparkSession, tmp_path: Path, 
         assert_says(message, str(tmp_path / INDEX), "is not a valid checkpoint index", "name the safetensors files")
 
 
-def test_a_tensor_in_another_file_than_the_index_says_is_read_as_transformers_do(
+def test_a_tensor_in_another_file_than_the_index_says_is_an_error_whatever_the_condition(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     folder = checkpoint(tmp_path)
-    change(folder, lambda index: index["weight_map"].update({"embed.weight": "model-00003-of-00003.safetensors"}))
-    assert values(long(spark, folder)) == official(*folder.glob("*.safetensors"))
+    wrong = "model-00003-of-00003.safetensors"
+    change(folder, lambda index: index["weight_map"].update({"embed.weight": wrong}))
+    for condition in ("true", "tensor_key = 'embed.weight'", "tensor_key LIKE '%weight'"):
+        message = error_of(long(spark, folder).where(condition).collect)
+        assert_says(
+            message, f"{wrong} has no tensor `embed.weight`", "index of its checkpoint", "name the safetensors files"
+        )
+    merged = spark.read.format("safetensors").option("mergeSchema", "true")
+    assert_says(error_of(lambda: merged.load(str(folder))), f"{wrong} has no tensor `embed.weight`")
+    files = sorted(folder.glob("*.safetensors"))
+    named = spark.read.format("safetensors").option("layout", "long").load([str(file) for file in files])
+    assert values(named) == official(*files)
 
 
 def test_a_tensor_that_the_index_does_not_list_is_none_whatever_the_condition(

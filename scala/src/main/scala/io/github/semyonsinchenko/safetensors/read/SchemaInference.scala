@@ -11,6 +11,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.read.rows.ShardCheck
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
@@ -114,6 +115,7 @@ private[safetensors] object SchemaInference {
   private def names(file: DataFile, options: ReadOptions, conf: Configuration): Option[Seq[String]] =
     try {
       val header = Using.resource(Sources.open(file, conf))(Sources.header(_, options.repeatedNames))
+      ShardCheck.hasListed(file, header)
       Some(header.tensors.map(_.name).filter(name => file.tensors.forall(_(name))))
     } catch { case e: UnreadableFileException if options.ignored.covers(e) => None }
 

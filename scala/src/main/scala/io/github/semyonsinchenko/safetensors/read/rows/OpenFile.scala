@@ -72,6 +72,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     val header = Sources.header(source, task.names)
     metrics.headerBytes += header.dataStart
     file.shard.foreach(ShardCheck(file, header, _))
+    ShardCheck.hasListed(file, header)
     header
   }
 

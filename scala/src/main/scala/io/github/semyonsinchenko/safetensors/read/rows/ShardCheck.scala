@@ -28,5 +28,14 @@ private[read] object ShardCheck {
     }
   }
 
+  /** @throws UnreadableFileException if the file lacks a tensor that the index of its checkpoint assigns to it */
+  def hasListed(file: DataFile, header: Header): Unit =
+    for (names <- file.tensors; name <- names.find(header.tensor(_).isEmpty))
+      throw new UnreadableFileException(
+        s"${file.path} has no tensor `$name`, though the index of its checkpoint says that it is there. Correct the index, or name " +
+          "the safetensors files themselves as the paths.",
+        fault = FileFault.Corrupt
+      )
+
   private def show(shape: Seq[Any]): String = shape.mkString("[", ", ", "]")
 }
