@@ -71,8 +71,11 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     SafetensorsBatch(filtered.getOrElse(planned), filtered.isDefined)
   }
 
-  // By default Spark plans the partitions to ask a reader factory.
-  override def columnarSupportMode(): Scan.ColumnarSupportMode = Scan.ColumnarSupportMode.UNSUPPORTED
+  // By default Spark plans the partitions to ask a reader factory. It asks for EXPLAIN too, which must find a wrong schema.
+  override def columnarSupportMode(): Scan.ColumnarSupportMode = {
+    planned.source.check()
+    Scan.ColumnarSupportMode.UNSUPPORTED
+  }
 }
 
 private[read] object SafetensorsScan {
