@@ -98,12 +98,14 @@ def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSessi
 
 
 def test_small_files_share_a_partition_and_large_ones_are_split(spark: SparkSession, path: Path) -> None:
-    dataset = keyed(spark, path, 64, partitions=16)
+    # Splits are at least eight times as large as the header.
+    rows = spark.range(0, 64, 1, 16).selectExpr("id k", "array_repeat(cast(id as float), 2048) x", "id n")
+    dataset = write(rows, path, name_col="k")
     assert long(spark, path).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
     size = max(shard.stat().st_size for shard in dataset.shards)
     spark.conf.set("spark.sql.files.openCostInBytes", "1")
     try:
-        for most, partitions in (size, 16), (size // 2 + 1, 32):
+        for most, partitions in (size, 16), (size * 3 // 4, 32):
             spark.conf.set("spark.sql.files.maxPartitionBytes", str(most))
             df = long(spark, path)
             assert df.rdd.getNumPartitions() == partitions
