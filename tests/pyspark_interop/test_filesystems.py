@@ -146,7 +146,7 @@ def test_a_commit_that_fails_takes_back_what_tasks_committed(place: Place) -> No
     old = files(place.download())
     error = place.write(23, KEYED)
     assert error is not None
-    assert_says(error, "The key `k23` stands in two shards")
+    assert_says(error, "The key `k23` is in two shards")
     assert files(place.download()) == old
 
 

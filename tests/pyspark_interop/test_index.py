@@ -124,7 +124,7 @@ def test_index_of_a_dataset_with_equal_keys_is_refused(spark: SparkSession, path
     write(keyed(spark, "a"), path, name_col="k")
     before = files(path)
     message = error_of(lambda: write(keyed(spark, "b"), path, name_col="k", generate_index="true"))
-    assert_says(message, "`a__n` stands in two shards", "without `generate_index`")
+    assert_says(message, "`a__n` is in two shards", "without `generate_index`")
     assert files(path) == before
 
 

@@ -88,7 +88,7 @@ private[safetensors] object IndexMerge {
 
   private def duplicate(one: IndexEntry, other: IndexEntry) = new DuplicateKeyException(
     other.key,
-    s"The key `${other.key}` stands in two shards, ${one.file} and ${other.file}, and an index has room for one. Make keys " +
+    s"The key `${other.key}` is in two shards, ${one.file} and ${other.file}, but an index takes each key once. Make keys " +
       "unique, or write without `generate_index`. Nothing was changed."
   )
 }

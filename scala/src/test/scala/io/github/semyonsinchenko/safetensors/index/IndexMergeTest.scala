@@ -36,7 +36,7 @@ class IndexMergeTest extends AnyFunSuite {
   test("a key that comes twice is an error that names both shards") {
     val error = intercept[DuplicateKeyException](IndexMerge.unique(Iterator(entry("a"), entry("b", "1"),
       entry("b", "2"))).toSeq)
-    assert(error.getMessage.startsWith("The key `b` stands in two shards, 1 and 2,"))
+    assert(error.getMessage.startsWith("The key `b` is in two shards, 1 and 2,"))
   }
 
   test("an index is read as it was written, with the commit that it belongs to") {
@@ -63,7 +63,7 @@ class IndexMergeTest extends AnyFunSuite {
         assert(IndexMerge.absentFrom(Seq(older))(absent.iterator).toVector == absent)
         val error = intercept[DuplicateKeyException](
           IndexMerge.absentFrom(Seq(older))((absent :+ entry("z", "2")).iterator).size)
-        assert(error.getMessage.startsWith("The key `z` stands in two shards, 1 and 2,"))
+        assert(error.getMessage.startsWith("The key `z` is in two shards, 1 and 2,"))
       } finally older.close()
     }
   }

@@ -45,7 +45,7 @@ class RaceTest extends FaultyWrites("local[2]") {
       write(rows(old), directory, "append", keyValue)
       val late =
         Try(append(directory, keyValue)(write(rows(110 until 116), directory, "append", indexed)))
-      assert(late.failed.get.getMessage.contains("The key `110` stands in two shards"))
+      assert(late.failed.get.getMessage.contains("The key `110` is in two shards"))
       assert(seen(directory, keyValue) == old ++ (110 until 116))
       assert(keys(directory).exists(_.sorted == old ++ (110 until 116)))
       assert(leftovers(directory).isEmpty)
