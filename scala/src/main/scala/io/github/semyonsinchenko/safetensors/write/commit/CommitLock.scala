@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
+import io.github.semyonsinchenko.safetensors.common.UserThreads
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
 /**
@@ -25,11 +26,8 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
   private var lastBeat = acquired
   private var isClosed = false
 
-  private val heartbeat: ScheduledExecutorService = Executors.newSingleThreadScheduledExecutor { task =>
-    val thread = new Thread(task, s"heartbeat of $path")
-    thread.setDaemon(true)
-    thread
-  }
+  private val heartbeat: ScheduledExecutorService =
+    Executors.newSingleThreadScheduledExecutor(UserThreads.factory(s"heartbeat of $path"))
   private val interval = math.max(1, record.staleMillis / 10)
   heartbeat.scheduleWithFixedDelay(() => beat(), interval, interval, TimeUnit.MILLISECONDS)
 
