@@ -17,12 +17,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidRequestException, OptionSpec}
 import io.github.semyonsinchenko.safetensors.dataset.{Location, Snapshot, SnapshotTable}
-import io.github.semyonsinchenko.safetensors.read.{
-  ColumnNames,
-  ReadOptions,
-  ReadSource,
-  SafetensorsScanBuilder
-}
+import io.github.semyonsinchenko.safetensors.read.{ReadOptions, ReadSource, SafetensorsScanBuilder}
+import io.github.semyonsinchenko.safetensors.read.columns.ColumnNames
 import io.github.semyonsinchenko.safetensors.write.SafetensorsWriteBuilder
 import io.github.semyonsinchenko.safetensors.write.commit.Existing
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions

@@ -11,6 +11,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.read.columns.ColumnNames
 import io.github.semyonsinchenko.safetensors.read.rows.ShardCheck
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct

@@ -1,12 +1,10 @@
 package io.github.semyonsinchenko.safetensors.read.rows
 
-import java.util.Locale
-
 import org.apache.hadoop.conf.Configuration
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, RepeatedNames, TensorInfo}
-import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
+import io.github.semyonsinchenko.safetensors.read.columns.{ColumnNames, RowColumn}
 import io.github.semyonsinchenko.safetensors.storage.{IgnoredFiles, Sources, UnreadableFileException}
 
 /**
@@ -109,7 +107,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
   /** The tensor that Spark takes for the column, if `spark.sql.caseSensitive` is false. */
   private def similar(name: String): Option[TensorInfo] =
     if (task.caseSensitive) None
-    else byFoldedName.getOrElse(folded(name), Vector.empty).filter(_.name.equalsIgnoreCase(name)) match {
+    else byFoldedName.getOrElse(ColumnNames.folded(name), Vector.empty) match {
       case found if found.size < 2 => found.headOption
       case several => throw new UnreadableFileException(
           s"${file.path} has several tensors for the column `$name`: ${several.map(t =>
@@ -117,9 +115,8 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
             "them exactly, or set `spark.sql.caseSensitive` to `true`.")
     }
 
-  private lazy val byFoldedName = header.tensors.filter(isData).groupBy(tensor => folded(tensor.name))
-
-  private def folded(name: String) = name.toUpperCase(Locale.ROOT)
+  private lazy val byFoldedName =
+    header.tensors.filter(isData).groupBy(tensor => ColumnNames.folded(tensor.name))
 
   /** Whether the tensor is one of the table. A checkpoint consists of those that its index names. */
   private def isData(tensor: TensorInfo): Boolean = file.tensors.forall(_(tensor.name))

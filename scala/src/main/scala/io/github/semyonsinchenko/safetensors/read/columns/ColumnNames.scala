@@ -1,4 +1,4 @@
-package io.github.semyonsinchenko.safetensors.read
+package io.github.semyonsinchenko.safetensors.read.columns
 
 import java.util
 
@@ -22,8 +22,8 @@ private[safetensors] object ColumnNames {
     }
   }
 
-  // As `equalsIgnoreCase` compares: ß is no SS, but Kelvin's sign is a k.
-  private def folded(name: String): String = {
+  /** A text that is the same for names that `equalsIgnoreCase` takes for one: ß is not SS, but the Kelvin sign is a k. */
+  private[read] def folded(name: String): String = {
     val folded = new java.lang.StringBuilder(name.length)
     name.codePoints.forEach(char =>
       folded.appendCodePoint(Character.toLowerCase(Character.toUpperCase(char))))
