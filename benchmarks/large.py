@@ -17,7 +17,7 @@ TOTAL = 408 << 20
 
 def large(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
     for size in SIZES:
-        place = folder / f"{size >> 20} MB"
+        place = folder / f"{size >> 20}MB"
         place.mkdir()
         for number in range(TOTAL // size):
             write(place / f"{number}.safetensors", size)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.harness import Contender, Options, measure, table
 from benchmarks.keys import appends, look_ups
 from benchmarks.large import large
-from benchmarks.sessions import Session, jars, sessions
+from benchmarks.sessions import Session, jars, run_once, sessions
 from benchmarks.warm_map import copies
 from benchmarks.write import ROW_BYTES, batches, cached, parquet, writer
 
@@ -43,7 +43,7 @@ def everything(sessions: Sequence[Session], options: Options, folder: Path) -> I
     """All bytes of embeddings, in each layout."""
     batch, keys, plain = folder / "batch/dataset", folder / "keys/dataset", folder / "parquet/dataset"
     first = sessions[0]
-    first.run(write_embeddings, options.rows, str(folder))
+    run_once(first.jar, folder / "writer", write_embeddings, options.rows, str(folder))
     contenders = [Contender("copy from a warm map", lambda _: copies(batch))]
     for session in sessions:
         contenders += [
@@ -57,7 +57,7 @@ def everything(sessions: Sequence[Session], options: Options, folder: Path) -> I
 
 def splits(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
     """The same samples in one shard, which has work for all cores if it is split."""
-    sessions[0].run(write_one_shard, options.rows, str(folder))
+    run_once(sessions[0].jar, folder / "writer", write_one_shard, options.rows, str(folder))
     shards, one = str(folder / "batch/dataset"), str(folder / "one/dataset")
     contenders = [Contender("shards of 256 MB", sessions[0].job(scan, shards, "rows"))]
     contenders += [

@@ -16,6 +16,10 @@ from benchmarks.write import settings
 from safetensors_spark import jar_path
 
 PACKAGE = "io.github.semyonsinchenko.safetensors"
+
+# Of one of several sessions: together they leave most of the memory to the page cache, which holds what they read.
+MEMORY = "4g"
+
 CATALOG = {"spark.sql.catalog.safetensors": f"{PACKAGE}.SafetensorsCatalog"}
 
 
@@ -61,6 +65,15 @@ class Session:
         self._process.join()
 
 
+def run_once(jar: Jar, folder: Path, function: Callable[..., Any], *arguments: Any) -> None:
+    """Runs a function in a session of its own, so that what it leaves on the heap slows no contender down."""
+    session = Session(jar, folder)
+    try:
+        session.run(function, *arguments)
+    finally:
+        session.close()
+
+
 def jars(options: Options) -> list[Jar]:
     found = [Jar("this jar", jar_path())]
     if options.baseline:
@@ -82,7 +95,8 @@ def sessions(jars: Sequence[Jar], folder: Path) -> Iterator[list[Session]]:
 
 def _serve(pipe: Connection, jar: Jar, folder: Path) -> None:
     catalog = CATALOG if jar.reads_datasets else {}
-    spark = SparkSession.builder.config(map={**settings(folder), **catalog, "spark.jars": jar.path}).getOrCreate()
+    ours = {**catalog, "spark.driver.memory": MEMORY, "spark.jars": jar.path}
+    spark = SparkSession.builder.config(map={**settings(folder), **ours}).getOrCreate()
     while (task := pipe.recv()) is not None:
         function, arguments = task
         try:
