@@ -36,8 +36,8 @@ from safetensors_spark._errors import (
     MissingExtraError,
     SafetensorsSparkError,
 )
-from safetensors_spark._jar import jar_path
-from safetensors_spark._session import attach, configure
+from safetensors_spark._spark.jar import jar_path
+from safetensors_spark._spark.session import attach, configure
 
 __version__ = _version("safetensors-spark")
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from safetensors_spark._cli import main
+from safetensors_spark._commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -36,7 +36,7 @@ except ImportError:
     _extras.require("arrow", _extras.ARROW)
     raise
 
-from safetensors_spark._numpy_dtypes import dtype_name, item_size, numpy_dtype
+from safetensors_spark._files.numpy_dtypes import dtype_name, item_size, numpy_dtype
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from safetensors_spark import _connect
+from safetensors_spark._spark import connect as _connect
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

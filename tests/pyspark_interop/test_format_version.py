@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import safetensors_spark as sts
-from safetensors_spark._cli import main
+from safetensors_spark._commands.cli import main
 from safetensors_spark.dataset import open_dataset, open_store
 from spark_io import MANIFEST, Dataset, assert_says, error_of, frame, listing, read, write
 from test_index import INDEX, keyed

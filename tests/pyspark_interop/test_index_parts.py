@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark.dataset as sts_dataset
-from safetensors_spark._contents import look
-from safetensors_spark._verify import verify
+from safetensors_spark._files.contents import look
+from safetensors_spark._files.verify import verify
 from spark_io import MANIFEST, Dataset, assert_says, error_of, files, write
 from test_index import INDEX
 from test_pushdown import long, metrics

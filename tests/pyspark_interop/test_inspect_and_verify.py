@@ -19,7 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 from safetensors.numpy import save_file
 
-from safetensors_spark._cli import main
+from safetensors_spark._commands.cli import main
 from spark_io import MANIFEST, Dataset, frame, write
 
 INDEX = "_tensor_index.parquet"

@@ -25,7 +25,7 @@ from safetensors.numpy import load_file
 
 import safetensors_spark as sts
 from failures import wait_for
-from safetensors_spark._manifest import Column
+from safetensors_spark._files.manifest import Column
 from safetensors_spark.mlflow import SafetensorsDatasetSource, StoredDataset, from_safetensors, log_dataset
 from spark_io import MANIFEST, Dataset, frame, write
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from safetensors.numpy import save_file
 
 import safetensors_spark as sts
-from safetensors_spark._cli import main
+from safetensors_spark._commands.cli import main
 from safetensors_spark.dataset import open_dataset
 from spark_io import MANIFEST, Dataset, frame, write
 

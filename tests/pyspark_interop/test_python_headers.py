@@ -7,7 +7,7 @@ from fuzz import TRIES_OF_CHANCE, cases_of
 from header_cases import CASES, HUGE_SHAPES
 from official import Verdict, verdicts
 from safetensors_spark import InvalidFileError
-from safetensors_spark._header import Header, read_header
+from safetensors_spark._files.header import Header, read_header
 
 BY_CHANCE = 3000
 

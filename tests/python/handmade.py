@@ -11,9 +11,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from safetensors.numpy import save_file
 
-from safetensors_spark._checksum import checksum
-from safetensors_spark._header import Header, read_header
-from safetensors_spark._manifest import INDEX, MANIFEST
+from safetensors_spark._files.checksum import checksum
+from safetensors_spark._files.header import Header, read_header
+from safetensors_spark._files.manifest import INDEX, MANIFEST
 
 SCHEMA = pa.schema(
     [

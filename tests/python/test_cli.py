@@ -8,7 +8,7 @@ import pytest
 import safetensors_spark as sts
 from command import run
 from safetensors_spark import _commands
-from safetensors_spark._cli import main
+from safetensors_spark._commands.cli import main
 
 
 def test_jar_path_prints_the_path_alone() -> None:

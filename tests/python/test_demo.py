@@ -15,15 +15,15 @@ from safetensors.numpy import load_file
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 from command import run
-from safetensors_spark._demo import checkpoint, store
-from safetensors_spark._demo import digits as batches
-from safetensors_spark._demo.report import Check, Clock, Part, compare, show
+from safetensors_spark._commands.demo import checkpoint, store
+from safetensors_spark._commands.demo import digits as batches
+from safetensors_spark._commands.demo.report import Check, Clock, Part, compare, show
 from safetensors_spark._errors import SafetensorsSparkError
 
 _TWO_VALUES_WRONG = """
 import sys
-from safetensors_spark._cli import main
-from safetensors_spark._demo import checkpoint, digits
+from safetensors_spark._commands.cli import main
+from safetensors_spark._commands.demo import checkpoint, digits
 
 right = digits.read_with_library
 def wrong(folder, manifest):

@@ -11,8 +11,8 @@ import pytest
 
 import safetensors_spark as sts
 from command import run
-from safetensors_spark import _doctor
-from safetensors_spark._doctor import Finding
+from safetensors_spark._spark import doctor
+from safetensors_spark._spark.doctor import Finding
 
 
 @pytest.fixture
@@ -115,20 +115,20 @@ def test_java_too_old(java: FakeJava, said: str, version: int) -> None:
 
 @pytest.mark.parametrize("said", ['openjdk version "17.0.15" 2025-04-15', 'openjdk version "21" 2023-09-19 LTS'])
 def test_java_that_every_supported_spark_takes(java: FakeJava, said: str) -> None:
-    assert _doctor.examine_java({"JAVA_HOME": java.home(said)}, "4.0.5").ok
+    assert doctor.examine_java({"JAVA_HOME": java.home(said)}, "4.0.5").ok
 
 
 def test_java_too_new_for_this_spark(java: FakeJava) -> None:
     home = java.home('openjdk version "25.0.1" 2025-10-21 LTS')
-    assert _doctor.examine_java({"JAVA_HOME": home}, "4.3.0").ok
-    found = _doctor.examine_java({"JAVA_HOME": home}, "4.1.4")
+    assert doctor.examine_java({"JAVA_HOME": home}, "4.3.0").ok
+    found = doctor.examine_java({"JAVA_HOME": home}, "4.1.4")
     assert not found.ok
     assert "Spark 4.1.4 does not run on Java 25." in found.mend
 
 
 def test_java_home_wins_over_the_path_and_the_report_says_so(java: FakeJava) -> None:
     home, other = java.home('openjdk version "17.0.15"'), java.home('openjdk version "11.0.2"')
-    found = _doctor.examine_java({"JAVA_HOME": home, "PATH": f"{other}/bin"}, "4.1.4")
+    found = doctor.examine_java({"JAVA_HOME": home, "PATH": f"{other}/bin"}, "4.1.4")
     assert found.ok
     assert found.found == f"17, {home}/bin/java (from JAVA_HOME); the PATH has 11, which Spark does not take"
 
@@ -137,7 +137,7 @@ def test_java_that_does_not_run(tmp_path: Path) -> None:
     launcher = tmp_path / "java"
     launcher.write_text("#!/bin/sh\nexit 1\n")
     launcher.chmod(0o755)
-    found = _doctor.examine_java({"PATH": str(tmp_path)}, "4.1.4")
+    found = doctor.examine_java({"PATH": str(tmp_path)}, "4.1.4")
     assert (found.ok, found.found) == (False, f"{launcher} (from PATH) does not run")
 
 
@@ -163,13 +163,13 @@ def test_no_pyspark(site: Path) -> None:
 def test_a_spark_home_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
-    found = _doctor.examine_spark_home({"SPARK_HOME": str(tmp_path)}, "4.1.4")
+    found = doctor.examine_spark_home({"SPARK_HOME": str(tmp_path)}, "4.1.4")
     assert (found.ok, found.found) == (False, f"4.0.1 in {tmp_path}, but PySpark is 4.1.4")
     assert found.mend.startswith("Unset SPARK_HOME")
 
 
 def test_a_spark_home_without_spark(tmp_path: Path) -> None:
-    found = _doctor.examine_spark_home({"SPARK_HOME": str(tmp_path)}, "4.1.4")
+    found = doctor.examine_spark_home({"SPARK_HOME": str(tmp_path)}, "4.1.4")
     assert (found.ok, found.found) == (False, f"no Spark in {tmp_path}")
 
 
@@ -191,5 +191,5 @@ def test_no_jar(site: Path) -> None:
 
 def test_what_does_not_work_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
-    connect = _part("Spark Connect, as a client", _doctor.examine().uses)
+    connect = _part("Spark Connect, as a client", doctor.examine().uses)
     assert (connect.ok, connect.found, connect.mend) == (False, "lacks grpc", 'pip install "pyspark[connect]"')

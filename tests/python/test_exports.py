@@ -42,7 +42,7 @@ def test_the_package_is_marked_as_typed() -> None:
 
 def test_importing_everything_public_loads_neither_pyspark_nor_numpy() -> None:
     script = (
-        "import sys, safetensors_spark, safetensors_spark.functions, safetensors_spark._cli; "
+        "import sys, safetensors_spark, safetensors_spark.functions, safetensors_spark._commands.cli; "
         "print([m for m in ('pyspark', 'py4j', 'numpy', 'rich') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "[]\n"

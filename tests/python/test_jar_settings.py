@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from safetensors_spark import _jar_settings as settings
+from safetensors_spark._spark import jar_settings as settings
 
 
 def test_merging_keeps_order_and_drops_repetitions() -> None:

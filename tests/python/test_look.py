@@ -9,9 +9,9 @@ import pytest
 
 import safetensors_spark as sts
 from handmade import Handmade, new_part
-from safetensors_spark._contents import look
-from safetensors_spark._storage import LocalFolder
-from safetensors_spark._verify import verify
+from safetensors_spark._files.contents import look
+from safetensors_spark._files.storage import LocalFolder
+from safetensors_spark._files.verify import verify
 from safetensors_spark.dataset import open_store
 from safetensors_spark.dataset._tables import HeaderTable, PartsTable
 

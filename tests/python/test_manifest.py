@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import safetensors_spark as sts
-from safetensors_spark._manifest import MANIFEST, Column, Manifest, Shard, read_manifest
-from safetensors_spark._storage import open_folder
+from safetensors_spark._files.manifest import MANIFEST, Column, Manifest, Shard, read_manifest
+from safetensors_spark._files.storage import open_folder
 
 SHARD = {
     "file": "part-00000-964f352a-dda7-43c7-a9c4-3624a16d0000.safetensors",

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from safetensors_spark._tables import Table, plain
+from safetensors_spark._commands.tables import Table, plain
 
 
 def test_columns_are_aligned_numbers_to_the_right() -> None:
@@ -28,7 +28,7 @@ def _on_a_terminal(preparation: str) -> str:
     script = f"""
 import sys
 {preparation}
-from safetensors_spark._tables import Table, show
+from safetensors_spark._commands.tables import Table, show
 show(Table("Tensors", ("name", "count"), [("[bold]", "7")]))
 """
     ours, theirs = pty.openpty()

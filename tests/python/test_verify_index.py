@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from handmade import Handmade, new_part
-from safetensors_spark._contents import look
-from safetensors_spark._verify import verify
+from safetensors_spark._files.contents import look
+from safetensors_spark._files.verify import verify
 
 
 @pytest.fixture

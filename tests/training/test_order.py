@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safetensors_spark._contents import File
+from safetensors_spark._files.contents import File
 from safetensors_spark.dataset._shards import Part
 from safetensors_spark.torch._order import MOST_SHARDS, Order, Shuffle
 from safetensors_spark.torch._permutation import Array, mixed, permuted, shuffled

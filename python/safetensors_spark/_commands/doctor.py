@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from safetensors_spark import _tables
-from safetensors_spark._doctor import Finding, examine
+from safetensors_spark._commands import tables
+from safetensors_spark._spark.doctor import Finding, examine
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
@@ -25,11 +25,11 @@ def add_to(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     diagnosis = examine()
-    _tables.show(_tables.Table("Found", ("", "part", "found"), [_row(f) for f in diagnosis.parts]))
-    _tables.show(_tables.Table("What works", ("", "use", "note"), [_row(f) for f in diagnosis.uses]))
+    tables.show(tables.Table("Found", ("", "part", "found"), [_row(f) for f in diagnosis.parts]))
+    tables.show(tables.Table("What works", ("", "use", "note"), [_row(f) for f in diagnosis.uses]))
     mends = [(finding.name, finding.mend) for finding in diagnosis.findings if finding.mend]
     if mends:
-        _tables.show(_tables.Table("To mend", ("for", "do"), mends))
+        tables.show(tables.Table("To mend", ("for", "do"), mends))
     print("Spark can use the connector here." if diagnosis.spark_works else "Spark cannot use the connector here.")
     return 0 if diagnosis.spark_works else 1
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from safetensors_spark import _tables
-from safetensors_spark._contents import look
-from safetensors_spark._inspect import Inspection, inspect
+from safetensors_spark._commands import tables
+from safetensors_spark._files.contents import look
+from safetensors_spark._files.inspect import Inspection, inspect
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
@@ -35,18 +35,18 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_dict(), indent=2))
     else:
         for table in _report(found, args.limit):
-            _tables.show(table)
+            tables.show(table)
     return 0
 
 
-def _report(found: Inspection, limit: int) -> list[_tables.Table]:
+def _report(found: Inspection, limit: int) -> list[tables.Table]:
     contents = found.contents
     files = [(file.name, f"{file.shard.samples:,}" if file.shard else "", _size(file.bytes)) for file in contents.files]
     columns = [(column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns]
     dtypes = [(total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes]
     tensors = [(one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors]
     return [
-        _tables.Table(contents.location, ("what", "value"), _about(found)),
+        tables.Table(contents.location, ("what", "value"), _about(found)),
         *_table("Columns", ("column", "dtype", "shape of a sample"), columns, limit),
         *_table("Dtypes", ("dtype", "tensors", "elements", "bytes"), dtypes, limit),
         *_table("Tensors", ("tensor", "dtype", "shape", "bytes"), tensors, limit),
@@ -63,10 +63,10 @@ def _about(found: Inspection) -> list[tuple[str, str]]:
     return rows
 
 
-def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], limit: int) -> list[_tables.Table]:
+def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], limit: int) -> list[tables.Table]:
     """A table of the first rows, whose title tells how many there are; none without rows."""
     shown = f"{title}: {len(rows):,}" if len(rows) <= limit else f"{title}: {limit:,} of {len(rows):,}"
-    return [_tables.Table(shown, columns, rows[:limit])] if rows else []
+    return [tables.Table(shown, columns, rows[:limit])] if rows else []
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from safetensors_spark._jar import jar_path
+from safetensors_spark._spark.jar import jar_path
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands

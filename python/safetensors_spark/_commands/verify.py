@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from safetensors_spark import _tables
-from safetensors_spark._contents import look
-from safetensors_spark._verify import Progress, Report, verify
+from safetensors_spark._commands import tables
+from safetensors_spark._files.contents import look
+from safetensors_spark._files.verify import Progress, Report, verify
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         report = verify(contents, max(1, args.workers), progress)
     if report.faults:
         rows = [(fault.file, fault.what) for fault in report.faults]
-        _tables.show(_tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))
+        tables.show(tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))
     for note in report.notes:
         print(f"Note: {note}.")
     print(_summary(report))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._header import DTYPES
-from safetensors_spark._numpy_dtypes import numpy_dtype
+from safetensors_spark._files.header import DTYPES
+from safetensors_spark._files.numpy_dtypes import numpy_dtype
 from safetensors_spark.dataset._shards import Array
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
 
-from safetensors_spark._checksum import checksum
-from safetensors_spark._contents import File
 from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._extras import require
-from safetensors_spark._storage import Folder, LocalFolder, RemoteFolder
+from safetensors_spark._files.checksum import checksum
+from safetensors_spark._files.contents import File
+from safetensors_spark._files.storage import Folder, LocalFolder, RemoteFolder
 from safetensors_spark.dataset._forks import Forked
 
 _THREADS = 2

@@ -9,11 +9,11 @@ from typing import overload
 
 import numpy as np
 
-from safetensors_spark._contents import Contents, File, look
 from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError
-from safetensors_spark._manifest import Column, Manifest
-from safetensors_spark._storage import StorageOptions
-from safetensors_spark._verify import Progress, Report, verify
+from safetensors_spark._files.contents import Contents, File, look
+from safetensors_spark._files.manifest import Column, Manifest
+from safetensors_spark._files.storage import StorageOptions
+from safetensors_spark._files.verify import Progress, Report, verify
 from safetensors_spark.dataset._cache import Cache, default_directory
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import Array, Part, as_array

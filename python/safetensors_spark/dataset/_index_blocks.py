@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._extras import require
-from safetensors_spark._index import COLUMNS, TensorIndex
-from safetensors_spark._storage import LocalFolder
+from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.index import COLUMNS, TensorIndex
+from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark.dataset._block import Block, Kind
 from safetensors_spark.dataset._maps import changed
 from safetensors_spark.dataset._ranges import read_ranges

@@ -6,9 +6,9 @@ import mmap
 import os
 from typing import TypeAlias
 
-from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError
-from safetensors_spark._manifest import Manifest, read_manifest
+from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.manifest import Manifest, read_manifest
 from safetensors_spark.dataset._cache import Downloads, Local
 
 # So many shards are kept open. A map has a file descriptor, of which a process may have a thousand or so; what it has

@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError
+from safetensors_spark._files.contents import Contents, File
 from safetensors_spark.dataset._cache import Cache, fetcher
 from safetensors_spark.dataset._shards import Array, Part, Shards, T, View
 

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
-from safetensors_spark._header import TensorInfo, read_header
-from safetensors_spark._numpy_dtypes import numpy_dtype
+from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.header import TensorInfo, read_header
+from safetensors_spark._files.numpy_dtypes import numpy_dtype
 from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._maps import MAPS, Memory, map_file
 from safetensors_spark.dataset._recent import Recent

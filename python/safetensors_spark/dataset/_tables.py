@@ -10,10 +10,10 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from safetensors_spark._contents import Contents, File
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError, SafetensorsSparkError
-from safetensors_spark._manifest import IndexPart
-from safetensors_spark._storage import LocalFolder
+from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.manifest import IndexPart
+from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
 from safetensors_spark.dataset._maps import check_length, missing

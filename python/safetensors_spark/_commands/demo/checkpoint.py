@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from safetensors_spark._demo.report import Check, Clock, Part, compare
-from safetensors_spark._tables import Table
+from safetensors_spark._commands.demo.report import Check, Clock, Part, compare
+from safetensors_spark._commands.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,6 +27,6 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from safetensors_spark._demo import run_demo
+    from safetensors_spark._commands.demo.run import run_demo
 
     return run_demo(args.output)

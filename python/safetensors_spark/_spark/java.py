@@ -23,14 +23,14 @@ class Java:
     """The feature release, as 17; None if it does not run."""
 
 
-def find(env: Mapping[str, str]) -> Java | None:
+def find_java(env: Mapping[str, str]) -> Java | None:
     """What Spark's launcher would take in this environment; None if there is nothing to take."""
     if home := env.get("JAVA_HOME"):
         return _launcher("JAVA_HOME", str(Path(home, "bin")))
-    return on_path(env)
+    return java_on_path(env)
 
 
-def on_path(env: Mapping[str, str]) -> Java | None:
+def java_on_path(env: Mapping[str, str]) -> Java | None:
     """The `java` on the `PATH`."""
     return _launcher("PATH", env.get("PATH", ""))
 

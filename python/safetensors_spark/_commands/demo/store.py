@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safetensors_spark._demo.report import Check, Clock, Part, compare
+from safetensors_spark._commands.demo.report import Check, Clock, Part, compare
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark._tables import Table
+from safetensors_spark._commands.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safetensors_spark._demo.digits import Digits
+    from safetensors_spark._commands.demo.digits import Digits
 
 LOOKED_UP = (0, 42, 1000, 1796)
 """The digits that are looked up by key."""

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
-from safetensors_spark._checksum import checksum
-from safetensors_spark._contents import SUFFIX, Contents, File
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._extras import require
-from safetensors_spark._header import Header, TensorInfo
-from safetensors_spark._index import IndexEntry, TensorIndex
-from safetensors_spark._manifest import Manifest, Shard
-from safetensors_spark._verify_index import PartCheck, Tensors, check
+from safetensors_spark._files.checksum import checksum
+from safetensors_spark._files.contents import SUFFIX, Contents, File
+from safetensors_spark._files.header import Header, TensorInfo
+from safetensors_spark._files.index import IndexEntry, TensorIndex
+from safetensors_spark._files.manifest import Manifest, Shard
+from safetensors_spark._files.verify_index import PartCheck, Tensors, check
 
 Progress = Callable[[int], None]
 

@@ -11,8 +11,8 @@ from typing import Any
 from mlflow.data.dataset_source import DatasetSource
 
 from safetensors_spark._errors import DatasetChangedError
-from safetensors_spark._manifest import MANIFEST, Manifest, read_manifest
-from safetensors_spark._storage import Folder, LocalFolder, StorageOptions, open_folder
+from safetensors_spark._files.manifest import MANIFEST, Manifest, read_manifest
+from safetensors_spark._files.storage import Folder, LocalFolder, StorageOptions, open_folder
 
 
 @dataclass(frozen=True)

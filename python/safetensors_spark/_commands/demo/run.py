@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safetensors_spark import _doctor, _extras
+from safetensors_spark import _extras
+
+from safetensors_spark._spark import doctor
 
 
 def run_demo(output: Path) -> int:
     """Run the demo into this folder, print its report, and return the exit code: 0 if all is equal, else 1."""
     _extras.require("demo", _extras.DEMO)
-    _doctor.require_spark()
-    from safetensors_spark._demo import checkpoint, digits, report, session, store
+    doctor.require_spark()
+    from safetensors_spark._commands.demo import checkpoint, digits, report, session, store
 
     output.mkdir(parents=True, exist_ok=True)
     clock, log, truth = report.Clock(), output / "spark.log", digits.load()

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from safetensors_spark._contents import Contents
-from safetensors_spark._manifest import Column, Manifest
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.manifest import Column, Manifest
 
 _THREADS = 8
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark._manifest import Column
+from safetensors_spark._files.manifest import Column
 
 if TYPE_CHECKING:
     from mlflow.data.schema import TensorDatasetSchema
@@ -29,7 +29,7 @@ def tensors(columns: Sequence[Column]) -> TensorDatasetSchema | None:
     from mlflow.data.schema import TensorDatasetSchema
     from mlflow.types import ColSpec, Schema, TensorSpec
 
-    from safetensors_spark._numpy_dtypes import NUMPY, numpy_dtype
+    from safetensors_spark._files.numpy_dtypes import NUMPY, numpy_dtype
 
     specs: list[ColSpec | TensorSpec] = [
         TensorSpec(numpy_dtype(column.dtype), (-1, *column.shape), column.name)

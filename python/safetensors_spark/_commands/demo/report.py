@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark._tables import Table
-from safetensors_spark._tables import show as show_table
+from safetensors_spark._commands.tables import Table
+from safetensors_spark._commands.tables import show as show_table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,35 +1,21 @@
-"""Datasets in MLflow's tracking: what a run has read, and the way back to it. Needs the extra `mlflow`, and no Spark.
-
-    with mlflow.start_run():
-        log_dataset("points")
-
-MLflow finds this module by itself: `mlflow.data.from_safetensors(path)` makes the dataset, and
-`mlflow.data.get_source(run.inputs.dataset_inputs[0]).load()` brings it back. Paths may be URLs of fsspec, with the
-extra `remote`. Nothing is scanned: all that is logged stands in the manifest.
-"""
+"""A dataset as MLflow logs it."""
 
 # No `from __future__ import annotations`: MLflow drops a constructor whose return type is a string.
 import json
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from safetensors_spark import _extras
-from safetensors_spark._manifest import Manifest, read_manifest
-from safetensors_spark._storage import StorageOptions, open_folder
+import mlflow
+from mlflow.data.dataset import Dataset
+from mlflow.entities import DatasetInput, InputTag
 
-_extras.require("mlflow", ("mlflow",))
-
-import mlflow  # noqa: E402
-from mlflow.data.dataset import Dataset  # noqa: E402
-from mlflow.entities import DatasetInput, InputTag  # noqa: E402
-
-from safetensors_spark import _mlflow_schema  # noqa: E402
-from safetensors_spark._mlflow_source import SafetensorsDatasetSource, StoredDataset, source_of  # noqa: E402
+from safetensors_spark._files.manifest import Manifest, read_manifest
+from safetensors_spark._files.storage import StorageOptions, open_folder
+from safetensors_spark.mlflow import _schema
+from safetensors_spark.mlflow._source import SafetensorsDatasetSource, source_of
 
 if TYPE_CHECKING:
     from mlflow.data.schema import TensorDatasetSchema
-
-__all__ = ["SafetensorsDataset", "SafetensorsDatasetSource", "StoredDataset", "from_safetensors", "log_dataset"]
 
 # MLflow's limits: of a digest, and of a schema as JSON.
 _DIGEST_CHARACTERS = 36
@@ -67,11 +53,11 @@ class SafetensorsDataset(Dataset):
     @property
     def schema(self) -> "TensorDatasetSchema | None":
         """The columns as MLflow's tensors, a batch's dimension first. None where one has no shape or dtype of NumPy."""
-        return _mlflow_schema.tensors(self._manifest.columns)
+        return _schema.tensors(self._manifest.columns)
 
     def to_dict(self) -> dict[str, Any]:
         tensors = self.schema.to_dict() if self.schema else {}
-        schema = json.dumps(_mlflow_schema.table(self._manifest.columns) | tensors)
+        schema = json.dumps(_schema.table(self._manifest.columns) | tensors)
         shown = schema if len(schema) <= _SCHEMA_CHARACTERS else None
         return super().to_dict() | {"schema": shown, "profile": json.dumps(self.profile)}
 

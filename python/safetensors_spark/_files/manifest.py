@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from safetensors_spark._errors import InvalidManifestError
-from safetensors_spark._format_version import check_readable
-from safetensors_spark._storage import Folder, is_plain_name
+from safetensors_spark._files.format_version import check_readable
+from safetensors_spark._files.storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
 INDEX = "_tensor_index.parquet"

@@ -11,9 +11,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from safetensors_spark import _extras, _java, _versions
+from safetensors_spark import _extras
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark._jar import jar_path
+from safetensors_spark._spark import versions
+from safetensors_spark._spark.jar import jar_path
+from safetensors_spark._spark.java import Java, find_java, java_on_path
 
 _INSTALL_SPARK = 'pip install "safetensors-spark[spark]"'
 
@@ -61,7 +63,7 @@ def require_spark() -> None:
 
 def examine_java(env: Mapping[str, str], spark: str | None) -> Finding:
     """Whether the Java that Spark would start can run it."""
-    java = _java.find(env)
+    java = find_java(env)
     install = "Install a JDK 17 or 21, or point JAVA_HOME at one."
     if java is None and (home := env.get("JAVA_HOME")):
         return Finding("Java", False, f"JAVA_HOME is {home}, which has no bin/java", "Unset JAVA_HOME, or correct it.")
@@ -73,13 +75,13 @@ def examine_java(env: Mapping[str, str], spark: str | None) -> Finding:
     found = f"{java.version}, {where}{_shadowed(env, java)}"
     if java.version < 17:
         return Finding("Java", False, found, f"Spark 4 needs Java 17 or newer. {install}")
-    if java.version >= 23 and spark is not None and _versions.line(spark) < (4, 2):
+    if java.version >= 23 and spark is not None and versions.line(spark) < (4, 2):
         return Finding("Java", False, found, f"Spark {spark} does not run on Java {java.version}. {install}")
     return Finding("Java", True, found)
 
 
-def _shadowed(env: Mapping[str, str], used: _java.Java) -> str:
-    other = _java.on_path(env)
+def _shadowed(env: Mapping[str, str], used: Java) -> str:
+    other = java_on_path(env)
     if other is None or other.version == used.version:
         return ""
     return f"; the PATH has {other.version}, which Spark does not take"
@@ -89,9 +91,9 @@ def examine_pyspark(spark: str | None) -> Finding:
     """Whether PySpark is installed, in a version that the connector is tested with."""
     if spark is None:
         return Finding("PySpark", False, "not installed", _INSTALL_SPARK)
-    if _versions.SUPPORTED_SPARK[0] <= _versions.line(spark) <= _versions.SUPPORTED_SPARK[1]:
+    if versions.SUPPORTED_SPARK[0] <= versions.line(spark) <= versions.SUPPORTED_SPARK[1]:
         return Finding("PySpark", True, spark)
-    lowest, highest = _versions.supported()
+    lowest, highest = versions.supported()
     mend = f'The connector supports {lowest} to {highest}: pip install "pyspark=={highest}.*"'
     return Finding("PySpark", False, spark, mend)
 
@@ -105,7 +107,7 @@ def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
         mend = unset if "SPARK_HOME" in env else _INSTALL_SPARK
         return Finding("Spark", False, f"no Spark in {home}" if home else "not installed", mend)
     found = jars[0].removesuffix(".jar").split("-")[-1]
-    if spark is not None and _versions.line(found) != _versions.line(spark):
+    if spark is not None and versions.line(found) != versions.line(spark):
         return Finding("Spark", False, f"{found} in {home}, but PySpark is {spark}", unset)
     return Finding("Spark", True, f"{found}, {home}")
 
@@ -113,7 +115,7 @@ def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
 def examine_jar() -> Finding:
     """Whether the connector's jar is in the package, and of its version."""
     reinstall = "pip install --force-reinstall --no-deps safetensors-spark"
-    package = _versions.package()
+    package = versions.package()
     try:
         path = jar_path()
         built = _jar_version(path)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from safetensors_spark._errors import DatasetChangedError, InvalidCheckpointError
-from safetensors_spark._header import Header, read_header
-from safetensors_spark._manifest import MANIFEST, Manifest, Shard, read_manifest
-from safetensors_spark._storage import Folder, StorageOptions, is_plain_name, open_folder
+from safetensors_spark._files.header import Header, read_header
+from safetensors_spark._files.manifest import MANIFEST, Manifest, Shard, read_manifest
+from safetensors_spark._files.storage import Folder, StorageOptions, is_plain_name, open_folder
 
 SUFFIX = ".safetensors"
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark import _connect, _jar_settings, _jvm, _versions
-from safetensors_spark._jar import jar_path
+from safetensors_spark._spark import connect, jar_settings, jvm, versions
+from safetensors_spark._spark.jar import jar_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,19 +38,19 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Raises `IncompatibleVersionError` for a Spark before 4.0, and when you named the connector's jar in another version.
     """
-    _versions.check_spark(_pyspark_version())
+    versions.check_spark(_pyspark_version())
     options: dict[str, Any] = builder._options
     if _remote(options).startswith("sc://"):
         _warn("A jar on the builder does not reach a Spark Connect server.")
         return builder
     submit_args = os.environ.get(_SUBMIT_ARGS, "")
-    submitted = _jar_settings.in_submit_args(submit_args)
-    mine = _jar_settings.split(options.get("spark.jars"))
-    jars = _jar_settings.merge(mine, submitted, _jar_settings.in_defaults(_defaults(os.environ)), [jar_path()])
-    _versions.check_named(jars)
+    submitted = jar_settings.in_submit_args(submit_args)
+    mine = jar_settings.split(options.get("spark.jars"))
+    jars = jar_settings.merge(mine, submitted, jar_settings.in_defaults(_defaults(os.environ)), [jar_path()])
+    versions.check_named(jars)
     if submitted:
-        os.environ[_SUBMIT_ARGS] = _jar_settings.join_submit_args(submit_args, jars)
-    if _jvm.runs() and not _jvm.has_connector():
+        os.environ[_SUBMIT_ARGS] = jar_settings.join_submit_args(submit_args, jars)
+    if jvm.runs() and not jvm.has_connector():
         _warn("A JVM runs already, and Spark ignores jars that come after its start.")
     if not _has_catalog(options, submit_args):
         builder = builder.config(CATALOG, CATALOG_CLASS)
@@ -68,29 +68,29 @@ def attach(spark: SparkSession) -> None:
     Raises `IncompatibleVersionError` for a Spark before 4.0, and when the session has the connector's jar in another
     version than this package.
     """
-    _versions.check_spark(spark.version)
+    versions.check_spark(spark.version)
     if spark.conf.get(CATALOG, None) is None:
         spark.conf.set(CATALOG, CATALOG_CLASS)
-    if _connect.is_remote(spark):
+    if connect.is_remote(spark):
         _attach_connect(spark)
     else:
         _attach_classic(spark)
 
 
 def _attach_classic(spark: SparkSession) -> None:
-    if not _jvm.session_has_connector(spark):
+    if not jvm.session_has_connector(spark):
         path = jar_path().replace("\\", "\\\\").replace("'", "\\'")
         spark.sql(f"ADD JAR '{path}'")
-    _versions.check_jar(*_jvm.connector_jar(spark))
+    versions.check_jar(*jvm.connector_jar(spark))
     if not _has_functions(spark):
-        _jvm.register_functions(spark)
+        jvm.register_functions(spark)
 
 
 def _attach_connect(spark: SparkSession) -> None:
-    if not _connect.has_functions(spark):
+    if not connect.has_functions(spark):
         spark.addArtifacts(jar_path())
     if spark.conf.get(CATALOG) == CATALOG_CLASS:
-        _versions.check_jar(_connect.jar_version(spark))
+        versions.check_jar(connect.jar_version(spark))
 
 
 def _has_functions(spark: SparkSession) -> bool:
@@ -101,9 +101,9 @@ def _has_catalog(options: Mapping[str, Any], submit_args: str) -> bool:
     """Whether the user has a catalog of our name, which is left alone."""
     return (
         CATALOG in options
-        or _jar_settings.sets(submit_args, CATALOG)
-        or _jar_settings.default(_defaults(os.environ), CATALOG) is not None
-        or (_jvm.runs() and _jvm.setting(CATALOG) is not None)
+        or jar_settings.sets(submit_args, CATALOG)
+        or jar_settings.default(_defaults(os.environ), CATALOG) is not None
+        or (jvm.runs() and jvm.setting(CATALOG) is not None)
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safetensors_spark import functions as st
-from safetensors_spark._demo import sheet
-from safetensors_spark._demo.report import Check, Clock, Part, compare
-from safetensors_spark._tables import Table
+from safetensors_spark._commands.demo import sheet
+from safetensors_spark._commands.demo.report import Check, Clock, Part, compare
+from safetensors_spark._commands.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

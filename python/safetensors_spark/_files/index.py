@@ -9,8 +9,8 @@ from typing import Any
 
 from safetensors_spark._errors import InvalidIndexError
 from safetensors_spark._extras import require
-from safetensors_spark._format_version import check_readable
-from safetensors_spark._storage import Folder
+from safetensors_spark._files.format_version import check_readable
+from safetensors_spark._files.storage import Folder
 
 COLUMNS = ("tensor_key", "file_name", "shape", "dtype", "data_start", "data_end")
 

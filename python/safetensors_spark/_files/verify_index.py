@@ -9,7 +9,7 @@ from heapq import merge
 from operator import itemgetter
 
 from safetensors_spark._errors import InvalidIndexError
-from safetensors_spark._index import IndexEntry, TensorIndex
+from safetensors_spark._files.index import IndexEntry, TensorIndex
 
 # Keys are sorted as UTF-8 bytes. Those of batches repeat in each shard, and are then sorted by file.
 Order = tuple[bytes, str]

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors_spark._demo.report import Clock
+from safetensors_spark._commands.demo.report import Clock
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark._session import configure
+from safetensors_spark._spark.session import configure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,18 @@
+"""Datasets in MLflow's tracking: what a run has read, and the way back to it. Needs the extra `mlflow`, and no Spark.
+
+    with mlflow.start_run():
+        log_dataset("points")
+
+MLflow finds this package by itself: `mlflow.data.from_safetensors(path)` makes the dataset, and
+`mlflow.data.get_source(run.inputs.dataset_inputs[0]).load()` brings it back. Paths may be URLs of fsspec, with the
+extra `remote`. Nothing is scanned: all that is logged stands in the manifest.
+"""
+
+from safetensors_spark._extras import require
+
+require("mlflow", ("mlflow",))
+
+from safetensors_spark.mlflow._dataset import SafetensorsDataset, from_safetensors, log_dataset  # noqa: E402
+from safetensors_spark.mlflow._source import SafetensorsDatasetSource, StoredDataset  # noqa: E402
+
+__all__ = ["SafetensorsDataset", "SafetensorsDatasetSource", "StoredDataset", "from_safetensors", "log_dataset"]
