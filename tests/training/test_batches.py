@@ -15,8 +15,8 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 
 from safetensors_spark import SafetensorsSparkError
 from safetensors_spark.dataset import Dataset, open_dataset
+from safetensors_spark.dataset._order import Order
 from safetensors_spark.torch import BatchDataset
-from safetensors_spark.torch._order import Order
 from training.conftest import Folder
 
 COUNTS = [7, 1, 12, 9, 5]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from safetensors_spark.dataset import open_dataset
-from safetensors_spark.torch._order import Order, Shuffle
+from safetensors_spark.dataset._order import Order, Shuffle
 from training.conftest import Folder
 
 

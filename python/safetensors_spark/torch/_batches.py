@@ -17,11 +17,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset import Dataset
+from safetensors_spark.dataset._order import Order, Shuffle
 from safetensors_spark.dataset._shards import Array
+from safetensors_spark.dataset._state import Epoch, from_state, to_state
 from safetensors_spark.torch._columns import Batch, Columns
-from safetensors_spark.torch._order import Order, Shuffle
 from safetensors_spark.torch._progress import Progress
-from safetensors_spark.torch._state import Epoch, from_state, to_state
 
 # So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards
 # must be there, and open, before the first of those batches.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from safetensors_spark import _extras
-
 from safetensors_spark._spark import doctor
 
 

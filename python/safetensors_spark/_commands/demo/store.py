@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safetensors_spark._commands.demo.report import Check, Clock, Part, compare
-from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._commands.tables import Table
+from safetensors_spark._errors import SafetensorsSparkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

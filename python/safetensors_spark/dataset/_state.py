@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark.torch._order import Shuffle
-from safetensors_spark.torch._steps import Steps
+from safetensors_spark.dataset._order import Shuffle
+from safetensors_spark.dataset._steps import Steps
 
 # The mark by which a state is known within that of a StatefulDataLoader, and the version of what it holds.
 _MARK = "safetensors_spark"

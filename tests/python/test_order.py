@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safetensors_spark._files.contents import File
+from safetensors_spark.dataset._order import MOST_SHARDS, Order, Shuffle
+from safetensors_spark.dataset._permutation import Array, mixed, permuted, shuffled
 from safetensors_spark.dataset._shards import Part
-from safetensors_spark.torch._order import MOST_SHARDS, Order, Shuffle
-from safetensors_spark.torch._permutation import Array, mixed, permuted, shuffled
 
 SIZES = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 100)), min_size=1, max_size=12)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safetensors_spark.dataset._permutation import Array, mixed, permuted, shuffled
 from safetensors_spark.dataset._shards import Part
-from safetensors_spark.torch._permutation import Array, mixed, permuted, shuffled
 
 MOST_SHARDS = 128
 

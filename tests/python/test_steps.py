@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safetensors_spark.torch._steps import Steps
+from safetensors_spark.dataset._steps import Steps
 
 
 @given(st.integers(0, 400), st.integers(1, 20), st.integers(1, 9), st.booleans())
