@@ -25,7 +25,19 @@ def test_every_place_once_and_as_many_batches_on_each_rank(
         assert taken == list(range(samples))
         assert all(1 <= len(batch) <= batch_size + 1 for step in batches for batch in step)
         assert {len(batch) for step in batches[:-1] for batch in step} <= {batch_size}
-        assert len(steps) in (whole, whole + 1)
+        rest = samples % (batch_size * world_size)
+        # A rest of a sample or more for each rank is a step of its own.
+        assert len(steps) == whole + (rest >= world_size)
+
+
+def test_a_rest_of_one_sample_for_each_rank() -> None:
+    steps = Steps(samples=3 * 4 + 3, batch_size=4, world_size=3, drop_last=False)
+    assert len(steps) == 2
+    assert [steps.places(1, rank) for rank in range(3)] == [range(12, 13), range(13, 14), range(14, 15)]
+    # One sample less joins the step before.
+    joined = Steps(samples=3 * 4 + 2, batch_size=4, world_size=3, drop_last=False)
+    assert [joined.places(0, rank) for rank in range(3)] == [range(0, 5), range(5, 10), range(10, 14)]
+    assert len(joined) == 1
 
 
 @given(st.integers(0, 400), st.integers(1, 20), st.integers(1, 9), st.booleans(), st.integers(0, 50))

@@ -214,11 +214,11 @@ def test_states_that_do_not_fit(points: Dataset, numbered: Folder) -> None:
     ):
         with pytest.raises(SafetensorsSparkError, match=message):
             other.load_state_dict(state)
-    with pytest.raises(SafetensorsSparkError, match="is no state of a BatchDataset"):
+    with pytest.raises(SafetensorsSparkError, match="is no state of batches"):
         dataset(points).load_state_dict({"epoch": 3})
     with pytest.raises(SafetensorsSparkError, match="of version 2, and this safetensors-spark reads version 1"):
         dataset(points).load_state_dict(state | {"safetensors_spark": 2})
-    with pytest.raises(SafetensorsSparkError, match="has several BatchDatasets"):
+    with pytest.raises(SafetensorsSparkError, match="has several states of batches"):
         dataset(points).load_state_dict({"train": state, "test": dataset(points, 4).state_dict()})
 
 

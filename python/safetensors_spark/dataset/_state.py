@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset._order import Shuffle
@@ -13,6 +13,12 @@ from safetensors_spark.dataset._steps import Steps
 # The mark by which a state is known within that of a StatefulDataLoader, and the version of what it holds.
 _MARK = "safetensors_spark"
 _VERSION = 1
+# Epochs are numbered from 0 to before this.
+EPOCHS = 1 << 32
+_MOST = (1 << 64) - 1
+_ADVICE = "Load a state as `state_dict` returned it."
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,13 +56,15 @@ def to_state(epoch: Epoch, batches: int) -> dict[str, Any]:
 
 
 def from_state(state: Mapping[str, Any]) -> tuple[Epoch, int]:
-    """The epoch, and how many steps of it were taken: of a dataset's state, or of a StatefulDataLoader's.
+    """The epoch, and how many of its steps were taken: of a state of batches, or of a StatefulDataLoader's.
 
-    The latter's has a state for each of its workers, who take turns.
+    The latter has a state for each of its workers, who take turns.
+
+    Raises `SafetensorsSparkError` for what is not such a state.
     """
     found = list(_marked(state))
     if not found:
-        raise SafetensorsSparkError("this is no state of a BatchDataset, nor of a StatefulDataLoader that has one.")
+        raise SafetensorsSparkError("this is no state of batches, nor of a StatefulDataLoader that loads them.")
     if state.get("_steps_since_snapshot"):
         raise SafetensorsSparkError(
             "the state was saved between two snapshots of its StatefulDataLoader, and does not say how far each worker "
@@ -64,8 +72,10 @@ def from_state(state: Mapping[str, Any]) -> tuple[Epoch, int]:
         )
     epochs = {_epoch(one) for one in found}
     if len(epochs) > 1:
-        raise SafetensorsSparkError("the state has several BatchDatasets: load the state of each into that one.")
-    return epochs.pop(), sum(one["batches"] for one in found)
+        raise SafetensorsSparkError(
+            "the state has several states of batches, such as those of training and validation: load each by itself."
+        )
+    return epochs.pop(), sum(_number(one, "batches") for one in found)
 
 
 def _marked(value: object) -> Iterator[Mapping[str, Any]]:
@@ -82,6 +92,42 @@ def _epoch(state: Mapping[str, Any]) -> Epoch:
         raise SafetensorsSparkError(
             f"the state is of version {state[_MARK]}, and this safetensors-spark reads version {_VERSION}."
         )
-    values = {name: value for name, value in state.items() if name not in (_MARK, "batches")}
-    shuffle = values.pop("shuffle")
-    return Epoch(shuffle=None if shuffle is None else Shuffle(**shuffle), **values)
+    samples = _number(state, "samples")
+    return Epoch(
+        epoch=_number(state, "epoch", most=EPOCHS - 1),
+        begun_at=_number(state, "begun_at", most=samples),
+        samples=samples,
+        dataset=_value(state, "dataset", str, "a string"),
+        shuffle=_shuffle(state),
+        batch_size=_number(state, "batch_size", least=1),
+        world_size=_number(state, "world_size", least=1),
+        drop_last=_value(state, "drop_last", bool, "True or False"),
+    )
+
+
+def _shuffle(state: Mapping[str, Any]) -> Shuffle | None:
+    if "shuffle" in state and state["shuffle"] is None:
+        return None
+    shuffle = _value(state, "shuffle", dict, "None, or a dictionary of `seed` and `window_bytes`")
+    return Shuffle(_number(shuffle, "seed", least=-_MOST), _number(shuffle, "window_bytes", least=1))
+
+
+def _number(state: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
+    expected = f"a whole number from {least} to {most}"
+    value = _value(state, name, int, expected)
+    if isinstance(value, bool) or not least <= value <= most:
+        raise _malformed(name, value, expected)
+    return value
+
+
+def _value(state: Mapping[str, Any], name: str, kind: type[T], expected: str) -> T:
+    if name not in state:
+        raise SafetensorsSparkError(f"the state is malformed: `{name}` is missing. {_ADVICE}")
+    value = state[name]
+    if not isinstance(value, kind):
+        raise _malformed(name, value, expected)
+    return value
+
+
+def _malformed(name: str, value: object, expected: str) -> SafetensorsSparkError:
+    return SafetensorsSparkError(f"the state is malformed: `{name}` is {value!r:.50}, expected {expected}. {_ADVICE}")
