@@ -13,6 +13,7 @@ from typing import Literal
 from safetensors_spark._errors import DatasetChangedError, InvalidCheckpointError
 from safetensors_spark._files.header import Header, read_header
 from safetensors_spark._files.manifest import MANIFEST, Manifest, Shard, read_manifest
+from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import Folder, StorageOptions, is_plain_name, open_folder
 
 SUFFIX = ".safetensors"
@@ -99,7 +100,7 @@ def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
     before = None
     for _ in range(_ATTEMPTS):
         manifest = _manifest(folder)
-        names = folder.names()
+        names = _names(folder, manifest)
         if manifest is None:
             if MANIFEST not in names:
                 return None, names
@@ -108,6 +109,13 @@ def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
             return manifest, names
         before = manifest
     raise DatasetChangedError(f"{folder.location} changes faster than it can be listed: open it again.")
+
+
+def _names(folder: Folder, manifest: Manifest | None) -> Mapping[str, int]:
+    """The lengths of all files; at an HTTP server, which may not list them, of those that the manifest names."""
+    if manifest and isinstance(folder, RemoteFolder) and folder.is_http:
+        return folder.lengths([*(shard.file for shard in manifest.shards), *(one.file for one in manifest.index_parts)])
+    return folder.names()
 
 
 def _manifest(folder: Folder) -> Manifest | None:

@@ -17,7 +17,8 @@ from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._extras import require
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.contents import File
-from safetensors_spark._files.storage import Folder, LocalFolder, RemoteFolder
+from safetensors_spark._files.remote import RemoteFolder
+from safetensors_spark._files.storage import Folder, LocalFolder
 from safetensors_spark.dataset._forks import Forked
 
 _THREADS = 2

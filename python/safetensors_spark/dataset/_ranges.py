@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from safetensors_spark._files.storage import RemoteFolder
+from safetensors_spark._files.remote import RemoteFolder
 
 # Parts that lie no farther from each other are one request, which costs about as much as so many bytes.
 _GAP = 64 << 10

@@ -12,7 +12,8 @@ import numpy as np
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
 from safetensors_spark._files.contents import Contents, File, look
 from safetensors_spark._files.manifest import Manifest
-from safetensors_spark._files.storage import LocalFolder, RemoteFolder, StorageOptions
+from safetensors_spark._files.remote import RemoteFolder
+from safetensors_spark._files.storage import LocalFolder, StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
 from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local

@@ -1,0 +1,156 @@
+"""A folder behind fsspec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from io import RawIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from urllib.parse import quote, unquote
+
+from safetensors_spark._files.retries import retried
+from safetensors_spark._files.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+# Files whose lengths are asked for at the same time.
+_THREADS = 16
+
+_T = TypeVar("_T")
+
+
+class RemoteFolder:
+    """A folder behind fsspec. Nothing is cached: each call asks the store.
+
+    Calls are repeated where that may help. What fails for good is an `OSError`, whose text has no secrets.
+    """
+
+    def __init__(self, filesystem: AbstractFileSystem, root: str) -> None:
+        protocol = filesystem.protocol
+        self.is_http = "http" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        self._filesystem = filesystem
+        self._process = os.getpid()
+        # A signature in the query is of all files.
+        root, mark, query = root.partition("?") if self.is_http else (root, "", "")
+        self._root, self._query = root.rstrip("/"), mark + query
+
+    @property
+    def filesystem(self) -> AbstractFileSystem:
+        """One of this process: those that are asynchronous have a thread, which a fork does not copy."""
+        if self._process != os.getpid():
+            old = self._filesystem
+            self._filesystem = type(old)(*old.storage_args, **old.storage_options)
+            self._process = os.getpid()
+        return self._filesystem
+
+    @property
+    def location(self) -> str:
+        """The URL without secrets, for errors and reports."""
+        return without_secrets(str(self.filesystem.unstrip_protocol(self._root)))
+
+    def names(self) -> dict[str, int]:
+        """The files directly in it, and their lengths. An HTTP server tells them by a page of links, if at all."""
+        found = self._call("", lambda: self.filesystem.ls(self._path(""), detail=True, refresh=True))
+        sizes = {one["name"].rsplit("/", 1)[-1]: one["size"] for one in found if one["type"] == "file"}
+        return self.lengths(unquote(name.partition("?")[0]) for name in sizes) if self.is_http else sizes
+
+    def lengths(self, names: Iterable[str]) -> dict[str, int]:
+        """The lengths of those of these files that are there."""
+        wanted = sorted({name for name in names if name})
+        with ThreadPoolExecutor(_THREADS) as threads:
+            found = zip(wanted, threads.map(self._length, wanted), strict=True)
+            return {name: length for name, length in found if length is not None}
+
+    def size(self, name: str) -> int:
+        """How many bytes the file has."""
+        length = self._call(name, lambda: self.filesystem.size(self._path(name)))
+        if length is None:
+            raise OSError(f"{self.location}/{name}: the server does not tell its length")
+        return int(length)
+
+    def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
+        """The file's bytes from `start` to before `end`, fewer where it is shorter."""
+        content = self._call(name, lambda: self.filesystem.cat_file(self._path(name), start=start or None, end=end))
+        return _cut(content, start, end)
+
+    def read_many(self, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """The same of several ranges, side by side where the file system can do so."""
+        paths = [self._path(name) for name, _, _ in ranges]
+        starts, ends = [start for _, start, _ in ranges], [end for _, _, end in ranges]
+        found = self.filesystem.cat_ranges(paths, starts, ends, on_error="return")
+        return [
+            self.read(*one) if isinstance(content, BaseException) else _cut(content, *one[1:])
+            for one, content in zip(ranges, found, strict=True)
+        ]
+
+    def open(self, name: str) -> BinaryIO:
+        """The file as one that may be read anywhere."""
+        return cast(BinaryIO, _RemoteFile(self, name))
+
+    def download(self, name: str, target: Path) -> None:
+        """Write the file's bytes to a file of this machine."""
+        self._call(name, lambda: self.filesystem.get_file(self._path(name), str(target)))
+
+    def version(self, name: str) -> str:
+        """Another text where the store has other bytes by that name, as far as it tells."""
+        if self.is_http:
+            about = self._call(name, lambda: self.filesystem.info(self._path(name)))
+            return str([about.get(header) for header in ("ETag", "Last-Modified")])
+        return str(self._call(name, lambda: self.filesystem.ukey(self._path(name))))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{quote(name) if self.is_http else name}{self._query}"
+
+    def _length(self, name: str) -> int | None:
+        try:
+            return self.size(name)
+        except FileNotFoundError:
+            return None
+
+    def _call(self, name: str, call: Callable[[], _T]) -> _T:
+        return retried(f"{self.location}/{name}".rstrip("/"), call)
+
+
+def _cut(content: bytes, start: int, end: int | None) -> bytes:
+    """The range. HTTP servers that know no ranges send the whole file."""
+    return content if end is None or len(content) <= end - start else content[start:end]
+
+
+class _RemoteFile(RawIOBase):
+    """A file of fsspec whose reads are repeated where that may help."""
+
+    def __init__(self, folder: RemoteFolder, name: str) -> None:
+        super().__init__()
+        self._folder, self._name, self._at = folder, name, 0
+        self._file: Any = folder._call(name, lambda: folder.filesystem.open(folder._path(name), "rb"))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset if whence == 0 else offset + (self._at if whence == 1 else self._folder.size(self._name))
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        found: bytes = self._folder._call(self._name, lambda: self._read(size))
+        self._at += len(found)
+        return found
+
+    def _read(self, size: int) -> bytes:
+        if self._file.tell() != self._at:
+            self._file.seek(self._at)
+        return bytes(self._file.read(size))
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
