@@ -11,14 +11,14 @@ ARROW = ("numpy", "pyarrow", "ml_dtypes")
 CONNECT = ("pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
 
 
-def missing(modules: tuple[str, ...]) -> list[str]:
+def not_installed(modules: tuple[str, ...]) -> list[str]:
     """Those of the modules that cannot be imported."""
     return [name for name in modules if find_spec(name) is None]
 
 
 def require(extra: str, modules: tuple[str, ...]) -> None:
     """Raise `MissingExtraError` if one of the extra's modules is not there."""
-    if absent := missing(modules):
+    if absent := not_installed(modules):
         raise MissingExtraError(
             f"not installed: {', '.join(absent)}. Install the extra `{extra}`:\n"
             f'    pip install "safetensors-spark[{extra}]"'

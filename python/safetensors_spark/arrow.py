@@ -36,15 +36,12 @@ except ImportError:
     _extras.require("arrow", _extras.ARROW)
     raise
 
-from safetensors_spark._files.numpy_dtypes import dtype_name, item_size, numpy_dtype
+from safetensors_spark._files.numpy_dtypes import Array, dtype_name, item_size, numpy_dtype
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
 __all__ = ["Array", "TensorColumn", "stack", "tensors", "to_structs"]
-
-Array: TypeAlias = np.ndarray[Any, Any]
-"""A tensor."""
 
 TensorColumn: TypeAlias = "pa.Array | pa.ChunkedArray | pd.DataFrame | Iterable[Any]"
 """A column of Tensor Structs, in any of the forms in which Spark hands it over."""

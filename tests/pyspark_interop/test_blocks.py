@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safetensors_spark.dataset._block import Block, Kind, Place, block_of, find_in, joined, places_of
+from safetensors_spark.dataset._block import Block, Place, TensorSpec, block_of, find_in, joined, places_of
 
-KINDS = st.builds(Kind, st.sampled_from(["F32", "U8"]), st.tuples(st.integers(0, 2)))
-PLACES = st.tuples(st.integers(0, 3), st.integers(0, 2**63 - 1) | st.integers(0, 9), KINDS)
+SPECS = st.builds(TensorSpec, st.sampled_from(["F32", "U8"]), st.tuples(st.integers(0, 2)))
+PLACES = st.tuples(st.integers(0, 3), st.integers(0, 2**63 - 1) | st.integers(0, 9), SPECS)
 BLOCKS = st.lists(st.dictionaries(st.text(max_size=3), PLACES, min_size=1, max_size=8), min_size=1, max_size=4)
 
 

@@ -31,7 +31,7 @@ def test_every_key_of_several_columns(written: Dataset) -> None:
     assert repr(store) == f"<Store {written.path}: 6 rows in 3 files>"
     assert_is(store, written)
     assert list(store) == EVERY
-    assert [file.name for file in store.shards] == [shard.name for shard in written.shards]
+    assert [shard.file for shard in store.shards] == [path.name for path in written.shards]
     assert store.manifest is not None
     assert store.manifest.commit_id == written.manifest["commit_id"]
     assert store["ключ__x"].tolist() == [4.0, 2.5]

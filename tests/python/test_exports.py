@@ -1,12 +1,15 @@
 """The public surface is what `__all__` says, and costs nothing to import."""
 
+import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from importlib.resources import files
 from types import ModuleType
 
 import safetensors_spark
-from safetensors_spark import _errors, functions
+from safetensors_spark import _errors, dataset, functions
 
 
 def _public(module: ModuleType) -> set[str]:
@@ -26,6 +29,32 @@ def test_the_package_exports_what_all_lists() -> None:
 
 def test_functions_exports_what_all_lists() -> None:
     assert _public(functions) == set(functions.__all__)
+
+
+def _ours(annotation: object) -> Iterator[type]:
+    """The classes of this package that an annotation names."""
+    if isinstance(annotation, type) and annotation.__module__.startswith("safetensors_spark."):
+        yield annotation
+    for inner in typing.get_args(annotation):
+        yield from _ours(inner)
+
+
+def _returned(value: object) -> Iterator[type]:
+    """The classes that a public function returns, or that a public class has in its methods and properties."""
+    if inspect.isfunction(value):
+        yield from _ours(typing.get_type_hints(value).get("return"))
+    if isinstance(value, property):
+        yield from _returned(value.fget)
+    if isinstance(value, type):
+        for name, member in vars(value).items():
+            yield from () if name.startswith("_") and name != "__getitem__" else _returned(member)
+        for hint in typing.get_type_hints(value).values():
+            yield from _ours(hint)
+
+
+def test_every_type_that_readers_return_is_public() -> None:
+    public = [getattr(dataset, name) for name in dataset.__all__]
+    assert {found for value in public for found in _returned(value)} - set(public) == set()
 
 
 def test_every_error_is_public_drawn_in_the_docstring_and_of_one_tree() -> None:

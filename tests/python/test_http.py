@@ -66,7 +66,7 @@ def test_a_store_is_read_by_ranges_or_from_whole_files(keyed: HttpStore, poor: b
     store = open_store(keyed.url)
     assert store["b"].tolist() == [3.0]
     assert [array.tolist() for array in store.get_many("dab")] == [[5.0], [1.0, 2.0], [3.0]]
-    assert open_store(f"{keyed.url}/{store.shards[1].name}")["c"].tolist() == [4.0] * 1000
+    assert open_store(f"{keyed.url}/{store.shards[1].file}")["c"].tolist() == [4.0] * 1000
     assert main(["verify", keyed.url]) == 0
 
 
@@ -83,7 +83,7 @@ def test_a_folder_of_files_is_listed_by_the_links_of_its_page(tmp_path: Path) ->
 
 def test_broken_answers_are_asked_for_again(http: HttpStore, caplog: pytest.LogCaptureFixture) -> None:
     ds = open_dataset(http.url)
-    first, second, _ = (shard.name for shard in ds.shards)
+    first, second, _ = (shard.file for shard in ds.shards)
     http.broken[first] = 2
     with caplog.at_level(logging.WARNING, "safetensors_spark"):
         assert [batch["v"].tolist() for batch in ds.batches(9)] == [VALUES]
@@ -95,10 +95,10 @@ def test_broken_answers_are_asked_for_again(http: HttpStore, caplog: pytest.LogC
 
 def test_attempts_are_bounded(http: HttpStore) -> None:
     ds = open_dataset(http.url)
-    http.broken[ds.shards[0].name] = 1000
-    with pytest.raises(OSError, match=f"{http.url}/{ds.shards[0].name} cannot be read"):
+    http.broken[ds.shards[0].file] = 1000
+    with pytest.raises(OSError, match=f"{http.url}/{ds.shards[0].file} cannot be read"):
         ds[0]
-    assert http.requests["GET", ds.shards[0].name] == 3
+    assert http.requests["GET", ds.shards[0].file] == 3
     with pytest.raises(FileNotFoundError):
         open_dataset(f"{http.url}/nothing")
     # What is not there is not asked for again.
@@ -129,9 +129,9 @@ def test_secrets_are_used_and_never_shown(
     assert [main([command, url]) for command in ("inspect", "verify")] == [0, 0]
     with caplog.at_level(logging.DEBUG, "safetensors_spark"):
         other = open_dataset(url, cache_dir=tmp_path / "other")
-        http.broken[other.shards[0].name] = 1000
+        http.broken[other.shards[0].file] = 1000
         failed(OSError, lambda: other[0])
-        (http.folder / other.shards[1].name).unlink()
+        (http.folder / other.shards[1].file).unlink()
         failed(FileNotFoundError, lambda: other[3])
         http.private = True
         wrong = url.replace(PASSWORD, "other-word").replace(SIGNATURE, "other-sig")

@@ -38,7 +38,7 @@ def _read(folder: Path, content: str) -> Manifest:
 
 def test_what_it_says(tmp_path: Path) -> None:
     manifest = _read(tmp_path, json.dumps(WHOLE))
-    assert manifest.shards == (Shard(SHARD["file"], 3, 200, 80, "733b914b"),)  # type: ignore[arg-type]
+    assert manifest.shards == (Shard(str(SHARD["file"]), 200, 3, 80, "733b914b"),)
     assert manifest.columns == (Column("v", "F32", (2, 1)), Column("w", None, None))
     assert (manifest.samples, manifest.bytes, manifest.mode, manifest.options["batch_size"]) == (3, 200, "batch", "3")
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import factorial
 
 import numpy as np
@@ -10,27 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safetensors_spark._files.contents import File
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._order import MOST_SHARDS, Order, Shuffle
-from safetensors_spark.dataset._permutation import Array, mixed, permuted, shuffled
-from safetensors_spark.dataset._shards import Part
+from safetensors_spark.dataset._permutation import mixed, permuted, shuffled
 
 SIZES = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 100)), min_size=1, max_size=12)
 
 
-def parts(sizes: list[tuple[int, int]]) -> list[Part]:
+def shards(sizes: list[tuple[int, int]]) -> list[Shard]:
     """Shards of so many samples and bytes."""
-    ends = np.cumsum([samples for samples, _ in sizes]).tolist()
-    return [
-        Part(File(str(number), length), end - samples, end)
-        for number, ((samples, length), end) in enumerate(zip(sizes, ends, strict=True))
-    ]
+    return [Shard(str(number), length, samples) for number, (samples, length) in enumerate(sizes)]
+
+
+def samples_of(sizes: list[tuple[int, int]]) -> list[range]:
+    """The numbers of the samples of each shard."""
+    ends = accumulate(samples for samples, _ in sizes)
+    return [range(end - samples, end) for (samples, _), end in zip(sizes, ends, strict=True)]
 
 
 def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[int]:
     """All of an epoch's samples: whole permutations, in lists."""
     key = mixed(shuffle.seed, epoch)
-    everything = parts(sizes)
+    numbers = samples_of(sizes)
     order: list[int] = []
     window: list[int] = []
     number, length, count = 0, 0, 0
@@ -44,7 +46,7 @@ def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[in
             number = length // shuffle.window_bytes
             count += 1
             length += sizes[shard][1]
-            window += range(everything[shard].begin, everything[shard].end)
+            window += numbers[shard]
     return order
 
 
@@ -54,17 +56,17 @@ def test_the_order_is_the_model_s(sizes: list[tuple[int, int]], window: int, see
     expected = model(sizes, shuffle, epoch)
     count = sum(samples for samples, _ in sizes)
     assert sorted(expected) == list(range(count))
-    order = Order(parts(sizes), shuffle, epoch)
+    order = Order(shards(sizes), shuffle, epoch)
     assert order.take(np.arange(count)).tolist() == expected
     some = np.flatnonzero([at.random() < 0.3 for _ in range(count)])  # type: ignore[attr-defined]
     assert order.take(some).tolist() == [expected[place] for place in some]
-    assert Order(parts(sizes), None, epoch).take(some).tolist() == some.tolist()
+    assert Order(shards(sizes), None, epoch).take(some).tolist() == some.tolist()
 
 
 def test_a_window_has_no_more_shards_than_can_be_open() -> None:
     sizes = [(2, 1)] * 300
     expected = model(sizes, Shuffle(1, 1000), 0)
-    found = Order(parts(sizes), Shuffle(1, 1000), 0).take(np.arange(600)).tolist()
+    found = Order(shards(sizes), Shuffle(1, 1000), 0).take(np.arange(600)).tolist()
     assert found == expected
     windows = [{number // 2 for number in found[begin : begin + 256]} for begin in (0, 256, 512)]
     assert [len(window) for window in windows] == [128, 128, 44]
@@ -72,15 +74,16 @@ def test_a_window_has_no_more_shards_than_can_be_open() -> None:
 
 @given(SIZES, st.integers(1, 200), st.booleans())
 def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int, shuffled: bool) -> None:
-    everything = parts(sizes)
+    everything = shards(sizes)
     order = Order(everything, Shuffle(5, window) if shuffled else None, 2)
     count = sum(samples for samples, _ in sizes)
     numbers = order.take(np.arange(count))
-    needed = [next(part for part in everything if part.begin <= number < part.end) for number in numbers]
+    of = [shard for shard, numbers in zip(everything, samples_of(sizes), strict=True) for _ in numbers]
+    needed = [of[number] for number in numbers]
     for place in range(count):
         coming = order.shards(place)
         assert needed[place] in coming
-        assert len({part.file.name for part in coming}) == len(coming)
+        assert len({shard.file for shard in coming}) == len(coming)
         if not shuffled:
             assert coming[0] == needed[place]
             assert len(coming) <= 2
@@ -88,7 +91,7 @@ def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int
 
 def test_an_order_stays_what_it_is() -> None:
     """States that were saved rely on it."""
-    order = Order(parts([(3, 10), (5, 10), (4, 10)]), Shuffle(seed=1, window_bytes=15), epoch=2)
+    order = Order(shards([(3, 10), (5, 10), (4, 10)]), Shuffle(seed=1, window_bytes=15), epoch=2)
     assert order.take(np.arange(12)).tolist() == [1, 2, 5, 6, 4, 0, 3, 7, 11, 9, 8, 10]
     assert permuted(np.arange(3) + 10**12, 10**15, 3).tolist() == [279991978964431, 137931378293787, 299564361254965]
 

@@ -39,7 +39,7 @@ def dataset(points: Dataset, batch_size: int = 3, rank: int = 0, world_size: int
 
 def expected(of: BatchDataset, epoch: int) -> list[int]:
     """The numbers of all samples in the order of the epoch (see `test_order.py`)."""
-    numbers: list[int] = Order(of._samples.parts, of._plan.shuffle, epoch).take(np.arange(SAMPLES)).tolist()
+    numbers: list[int] = Order(of._samples.shards, of._plan.shuffle, epoch).take(np.arange(SAMPLES)).tolist()
     return numbers
 
 

@@ -47,5 +47,5 @@ def test_two_processes_then_three(numbered: Folder, tmp_path: Path) -> None:
         for step in zip(*(rank["taken"] for rank in ranks), strict=True)
         for number in chain.from_iterable(step)
     ]
-    order = Order(open_dataset(folder).samples.parts, Shuffle(3, 1 << 30), 6)
+    order = Order(open_dataset(folder).shards, Shuffle(3, 1 << 30), 6)
     assert taken == order.take(np.arange(89)).tolist()

@@ -41,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(found: Inspection, limit: int) -> list[tables.Table]:
     contents = found.contents
-    files = [(file.name, f"{file.shard.samples:,}" if file.shard else "", _size(file.bytes)) for file in contents.files]
+    files = [
+        (shard.file, "" if shard.samples is None else f"{shard.samples:,}", _size(contents.length(shard)))
+        for shard in contents.shards
+    ]
     columns = [(column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns]
     dtypes = [(total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes]
     tensors = [(one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors]
@@ -56,7 +59,7 @@ def _report(found: Inspection, limit: int) -> list[tables.Table]:
 
 def _about(found: Inspection) -> list[tuple[str, str]]:
     contents, manifest = found.contents, found.contents.manifest
-    rows = [("kind", contents.kind), ("files", f"{len(contents.files):,}"), ("bytes", _size(found.bytes))]
+    rows = [("kind", contents.kind), ("files", f"{len(contents.shards):,}"), ("bytes", _size(found.bytes))]
     if manifest:
         rows += [("mode", manifest.mode), ("samples", f"{manifest.samples:,}"), ("commit", manifest.commit_id)]
         rows += [(f"option {name}", value) for name, value in sorted(manifest.options.items())]

@@ -36,7 +36,7 @@ def add_to(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     contents = look(args.path)
-    with _progress(sum(file.bytes or 0 for file in contents.files)) as progress:
+    with _progress(contents.bytes) as progress:
         report = verify(contents, max(1, args.workers), progress)
     if report.faults:
         rows = [(fault.file, fault.what) for fault in report.faults]

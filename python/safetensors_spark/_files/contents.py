@@ -25,30 +25,18 @@ Kind = Literal["dataset", "checkpoint", "folder", "file"]
 
 
 @dataclass(frozen=True)
-class File:
-    """A file that should be there, and its length: None if it is missing."""
-
-    name: str
-    bytes: int | None
-    shard: Shard | None = None
-
-    @property
-    def expected_bytes(self) -> int | None:
-        """The length that it should have."""
-        return self.shard.bytes if self.shard else self.bytes
-
-
-@dataclass(frozen=True)
 class Contents:
-    """Files, in the order of their rows or names.
+    """Shards, in the order of their rows or names.
 
-    `manifest` is a dataset's, `weights` a checkpoint's: the file of each tensor. `names` are the lengths of all
-    files in the folder.
+    Attributes:
+        names: the length of each file in the folder; of the one file, if the path names one.
+        manifest: a dataset's.
+        weights: a checkpoint's: the file of each tensor.
     """
 
     folder: Folder
     kind: Kind
-    files: tuple[File, ...]
+    shards: tuple[Shard, ...]
     names: Mapping[str, int]
     manifest: Manifest | None = None
     weights: Mapping[str, str] | None = None
@@ -56,14 +44,23 @@ class Contents:
     @property
     def location(self) -> str:
         """The path or URL of the folder, or of the one file."""
-        return f"{self.folder.location}/{self.files[0].name}" if self.kind == "file" else self.folder.location
+        return f"{self.folder.location}/{self.shards[0].file}" if self.kind == "file" else self.folder.location
 
-    def header(self, file: File) -> Header:
-        """The file's header. Raises `InvalidFileError` or `FileNotFoundError`."""
-        path = f"{self.folder.location}/{file.name}"
-        if file.bytes is None:
+    @property
+    def bytes(self) -> int:
+        """The length of all shards that are there."""
+        return sum(self.length(shard) or 0 for shard in self.shards)
+
+    def length(self, shard: Shard) -> int | None:
+        """The length of the shard as it was listed; None if it is missing."""
+        return self.names.get(shard.file)
+
+    def header(self, shard: Shard) -> Header:
+        """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
+        path, length = f"{self.folder.location}/{shard.file}", self.length(shard)
+        if length is None:
             raise FileNotFoundError(f"{path} is not there")
-        return read_header(lambda start, end: self.folder.read(file.name, start, end), file.bytes, path)
+        return read_header(lambda start, end: self.folder.read(shard.file, start, end), length, path)
 
 
 def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Contents:
@@ -78,21 +75,21 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
     if text.endswith(SUFFIX) or Path(text).is_file():
         parent, name = re.fullmatch(r"(.*?)[/\\]*([^/\\]+)", text, re.DOTALL).groups()  # type: ignore[union-attr]
         folder = open_folder(parent or ("/" if text.startswith("/") else "."), storage_options)
-        return Contents(folder, "file", (File(name, folder.size(name)),), {})
+        length = folder.size(name)
+        return Contents(folder, "file", (Shard(name, length),), {name: length})
     folder = open_folder(text, storage_options)
     manifest, names = _listed(folder)
     if manifest:
-        files = tuple(File(shard.file, names.get(shard.file), shard) for shard in manifest.shards)
-        return Contents(folder, "dataset", files, names, manifest=manifest)
+        return Contents(folder, "dataset", manifest.shards, names, manifest=manifest)
     indexes = [name for name in names if re.fullmatch(r"[^_.].*\.safetensors\.index\.json", name)]
     if len(indexes) == 1:
         weights = _weights(folder, indexes[0])
-        files = tuple(File(name, names.get(name)) for name in sorted(set(weights.values())))
-        return Contents(folder, "checkpoint", files, names, weights=weights)
-    files = tuple(File(name, names[name]) for name in sorted(names) if name.endswith(SUFFIX) and name[0] not in "_.")
-    if not files:
+        shards = tuple(Shard(name, names.get(name)) for name in sorted(set(weights.values())))
+        return Contents(folder, "checkpoint", shards, names, weights=weights)
+    shards = tuple(Shard(name, names[name]) for name in sorted(names) if name.endswith(SUFFIX) and name[0] not in "_.")
+    if not shards:
         raise FileNotFoundError(f"{folder.location} has no {MANIFEST}, no checkpoint's index, and no *{SUFFIX} files")
-    return Contents(folder, "folder", files, names)
+    return Contents(folder, "folder", shards, names)
 
 
 def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:

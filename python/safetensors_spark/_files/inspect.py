@@ -43,7 +43,7 @@ class Inspection:
 
     @property
     def bytes(self) -> int:
-        return sum(file.bytes or 0 for file in self.contents.files)
+        return self.contents.bytes
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -69,8 +69,12 @@ class Inspection:
             "bytes": self.bytes,
             **(_of(contents.manifest) if contents.manifest else {}),
             "files": [
-                {"file": file.name, "bytes": file.bytes, **({"samples": file.shard.samples} if file.shard else {})}
-                for file in contents.files
+                {
+                    "file": shard.file,
+                    "bytes": contents.length(shard),
+                    **({} if shard.samples is None else {"samples": shard.samples}),
+                }
+                for shard in contents.shards
             ],
             "dtypes": [vars(total) for total in self.dtypes],
             "tensors": [{**vars(tensor), "shape": list(tensor.shape)} for tensor in self.tensors],
@@ -99,10 +103,10 @@ def inspect(contents: Contents) -> Inspection:
     if contents.manifest and contents.manifest.mode == "batch":
         return Inspection(contents, ())
     with ThreadPoolExecutor(_THREADS) as threads:
-        headers = list(threads.map(contents.header, contents.files))
+        headers = list(threads.map(contents.header, contents.shards))
     tensors = (
-        Tensor(tensor.name, file.name, tensor.dtype, tensor.shape, tensor.bytes)
-        for file, header in zip(contents.files, headers, strict=True)
+        Tensor(tensor.name, shard.file, tensor.dtype, tensor.shape, tensor.bytes)
+        for shard, header in zip(contents.shards, headers, strict=True)
         for tensor in header.tensors
     )
     return Inspection(contents, tuple(tensors))

@@ -25,17 +25,21 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a dataset.
+    """A safetensors file of a dataset, a checkpoint or a folder.
 
-    `samples` are the rows in it, those that padding added left out; `header_bytes` is where the byte buffer begins;
-    `crc32c` is the checksum of the whole file, as eight hexadecimal digits.
+    Attributes:
+        file: its name in the folder.
+        bytes: its length; None for a missing file that no manifest names.
+        samples: its rows, without padding; None if they were not counted.
+        header_bytes: where the byte buffer begins; None without a manifest.
+        crc32c: the CRC-32C of the whole file, eight hexadecimal digits; None without a manifest.
     """
 
     file: str
-    samples: int
-    bytes: int
-    header_bytes: int
-    crc32c: str
+    bytes: int | None
+    samples: int | None = None
+    header_bytes: int | None = None
+    crc32c: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,12 @@ class Manifest:
     @property
     def samples(self) -> int:
         """Rows of all shards: samples, or tensors by key."""
-        return sum(shard.samples for shard in self.shards)
+        return sum(shard.samples or 0 for shard in self.shards)
 
     @property
     def bytes(self) -> int:
         """The length of all shards."""
-        return sum(shard.bytes for shard in self.shards)
+        return sum(shard.bytes or 0 for shard in self.shards)
 
 
 def read_manifest(folder: Folder) -> Manifest:
@@ -130,8 +134,8 @@ def _check_unique(kind: str, files: Iterable[str], manifest: str) -> None:
 def _shard(fields: _Fields) -> Shard:
     return Shard(
         file=fields.file_name("file"),
-        samples=fields.count("samples_count"),
         bytes=fields.count("bytes"),
+        samples=fields.count("samples_count"),
         header_bytes=fields.count("header_bytes"),
         crc32c=fields.text("crc32c", r"[0-9a-f]{8}"),
     )

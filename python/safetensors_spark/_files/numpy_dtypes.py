@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from safetensors_spark import _extras
 from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.header import DTYPES
+
+Array: TypeAlias = np.ndarray[Any, Any]
+"""A tensor."""
 
 # Those that NumPy has by itself.
 NUMPY = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._extras import require
 from safetensors_spark._files.checksum import checksum
-from safetensors_spark._files.contents import SUFFIX, Contents, File
+from safetensors_spark._files.contents import SUFFIX, Contents
 from safetensors_spark._files.header import Header, TensorInfo
 from safetensors_spark._files.index import IndexEntry, TensorIndex
 from safetensors_spark._files.manifest import Manifest, Shard
@@ -50,11 +50,11 @@ def verify(contents: Contents, workers: int, progress: Progress = lambda _: None
 
     Faults are in the report. Errors of the file system are raised.
     """
-    report = Report(files=len(contents.files))
+    report = Report(files=len(contents.shards))
     with ThreadPoolExecutor(workers) as threads:
-        checked = list(threads.map(lambda file: _Checked(contents, file, progress), contents.files))
+        checked = list(threads.map(lambda shard: _Checked(contents, shard, progress), contents.shards))
     for one in checked:
-        report.faults += [Fault(one.file.name, what) for what in one.faults]
+        report.faults += [Fault(one.shard.file, what) for what in one.faults]
         report.bytes += one.bytes
         report.tensors += len(one.hashes)
     if contents.manifest:
@@ -64,45 +64,46 @@ def verify(contents: Contents, workers: int, progress: Progress = lambda _: None
 
 
 class _Checked:
-    """One file, checked. `hashes` has a hash of each tensor's index entry."""
+    """One shard, checked. `hashes` has a hash of each tensor's index entry."""
 
-    def __init__(self, contents: Contents, file: File, progress: Progress) -> None:
-        self.file = file
+    def __init__(self, contents: Contents, shard: Shard, progress: Progress) -> None:
+        self.shard = shard
         self.faults: list[str] = []
         self.bytes = 0
         self.hashes = array("q")
-        shard, manifest = file.shard, contents.manifest
-        if file.bytes is None:
+        length = contents.length(shard)
+        if length is None:
             self.faults.append("it is not there")
-        elif shard and file.bytes != shard.bytes:
-            self.faults.append(f"it has {file.bytes} bytes, and the manifest says {shard.bytes}")
+        elif length != shard.bytes:
+            self.faults.append(f"it has {length} bytes, and the manifest says {shard.bytes}")
         else:
-            self._look(contents, file.bytes, progress)
-            if shard and manifest and not self.faults:
-                self._checksum(contents, shard, progress)
+            self._look(contents, length, progress)
+            if contents.manifest and not self.faults:
+                self._checksum(contents, progress)
 
     def _look(self, contents: Contents, length: int, progress: Progress) -> None:
         try:
-            header = contents.header(self.file)
+            header = contents.header(self.shard)
         except InvalidFileError as error:
             self.faults.append(str(error))
             return
-        if self.file.shard and contents.manifest:
-            self.faults += _against_manifest(header, self.file.shard, contents.manifest)
+        if contents.manifest:
+            self.faults += _against_manifest(header, self.shard, contents.manifest)
         else:
             self.bytes = length
             progress(length)
         if contents.weights is not None:
-            self.faults += _against_weights(header, self.file, contents.weights)
+            self.faults += _against_weights(header, self.shard, contents.weights)
         start = header.data_start
-        self.hashes.extend(hash(_entry(self.file.name, tensor, start)) for tensor in header.tensors)
+        self.hashes.extend(hash(_entry(self.shard.file, tensor, start)) for tensor in header.tensors)
 
-    def _checksum(self, contents: Contents, shard: Shard, progress: Progress) -> None:
+    def _checksum(self, contents: Contents, progress: Progress) -> None:
         require("cli", ("crc32c",))
-        with contents.folder.open(shard.file) as opened:
+        with contents.folder.open(self.shard.file) as opened:
             self.bytes, found = checksum(opened, lambda chunk: progress(len(chunk)))
-        if found != shard.crc32c:
-            self.faults.append(f"its CRC-32C is {found}, and the manifest says {shard.crc32c}: bytes have changed")
+        if found != self.shard.crc32c:
+            said = self.shard.crc32c
+            self.faults.append(f"its CRC-32C is {found}, and the manifest says {said}: bytes have changed")
 
 
 def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
@@ -112,9 +113,10 @@ def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
 def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Iterator[str]:
     if header.data_start != shard.header_bytes:
         yield f"its byte buffer begins at byte {header.data_start}, and the manifest says {shard.header_bytes}"
+    samples = shard.samples or 0
     if manifest.mode == "key_value":
         # Each row has a tensor of each column.
-        said = shard.samples * len(manifest.columns)
+        said = samples * len(manifest.columns)
         if len(header.tensors) != said:
             yield f"it has {len(header.tensors)} tensors, and the manifest says {said}"
         return
@@ -126,25 +128,25 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
         if tensor is None:
             yield f"it has no tensor `{column.name}`, which the manifest has as a column"
             continue
-        found, said = f"tensor `{column.name}` has {{}}, and the manifest says {{}}".format, shard.samples
+        found = f"tensor `{column.name}` has {{}}, and the manifest says {{}}".format
         if column.dtype not in (None, tensor.dtype):
             yield found(f"dtype {tensor.dtype}", column.dtype)
         if column.shape not in (None, tensor.shape[1:]):
             yield found(f"samples of shape {list(tensor.shape[1:])}", list(column.shape or ()))
-        if not tensor.shape or tensor.shape[0] < said:
-            yield found(f"shape {list(tensor.shape)}", f"{said} samples")
+        if not tensor.shape or tensor.shape[0] < samples:
+            yield found(f"shape {list(tensor.shape)}", f"{samples} samples")
 
 
 def _leftovers(contents: Contents) -> Iterator[str]:
-    known = {file.name for file in contents.files}
+    known = {shard.file for shard in contents.shards}
     others = [name for name in contents.names if name.endswith(SUFFIX) and name not in known]
     if others:
         yield f"{len(others)} safetensors files beside the dataset are not part of it, {min(others)} for one"
 
 
-def _against_weights(header: Header, file: File, weights: Mapping[str, str]) -> Iterator[str]:
+def _against_weights(header: Header, shard: Shard, weights: Mapping[str, str]) -> Iterator[str]:
     """Each tensor in the file that the checkpoint's index names, and no tensor elsewhere."""
-    found, named = set(header.by_name), {tensor for tensor, name in weights.items() if name == file.name}
+    found, named = set(header.by_name), {tensor for tensor, name in weights.items() if name == shard.file}
     for tensor in sorted(named - found):
         yield f"it has no tensor `{tensor}`, which the checkpoint's index says is in it"
     for tensor in sorted(found - named):
@@ -164,7 +166,7 @@ def _against_index(contents: Contents, manifest: Manifest, checked: list[_Checke
     report.index_entries = sum(map(len, parts))
     report.faults += [Fault(part.name, what) for part in parts for what in part.faults]
     if tensors.left:
-        report.faults.append(Fault(parts[0].name, _missing(contents, checked, tensors, parts)))
+        report.faults.append(Fault(parts[0].name, _unindexed(contents, checked, tensors, parts)))
 
 
 def _open_parts(contents: Contents, manifest: Manifest, report: Report, opened: ExitStack) -> list[PartCheck]:
@@ -186,13 +188,13 @@ def _open_parts(contents: Contents, manifest: Manifest, report: Report, opened: 
     return parts
 
 
-def _missing(contents: Contents, checked: list[_Checked], tensors: Tensors, parts: list[PartCheck]) -> str:
+def _unindexed(contents: Contents, checked: list[_Checked], tensors: Tensors, parts: list[PartCheck]) -> str:
     whole = "it has" if len(parts) == 1 else f"the {len(parts)} parts of the index have"
     number = tensors.first_left
-    file = next(one.file for one in checked if number in one.hashes)
-    header = contents.header(file)
-    name = next(one.name for one in header.tensors if hash(_entry(file.name, one, header.data_start)) == number)
+    shard = next(one.shard for one in checked if number in one.hashes)
+    header = contents.header(shard)
+    name = next(one.name for one in header.tensors if hash(_entry(shard.file, one, header.data_start)) == number)
     return (
         f"{whole} {sum(map(len, parts))} entries, and the shards have {len(tensors)} tensors: {tensors.left} of them "
-        f"without a correct entry, `{name:.200}` of {file.name} for one"
+        f"without a correct entry, `{name:.200}` of {shard.file} for one"
     )

@@ -12,7 +12,7 @@ from safetensors_spark._errors import InvalidIndexError
 from safetensors_spark._files.index import IndexEntry, TensorIndex
 
 # Keys are sorted as UTF-8 bytes. Those of batches repeat in each shard, and are then sorted by file.
-Order = tuple[bytes, str]
+SortKey = tuple[bytes, str]
 
 
 class Tensors:
@@ -69,8 +69,8 @@ class PartCheck:
         if self._wrong == 1:
             self.faults.append(f"its entry for `{entry.key:.200}` {what}")
 
-    def entries(self) -> Iterator[tuple[Order, PartCheck, IndexEntry]]:
-        before: Order | None = None
+    def entries(self) -> Iterator[tuple[SortKey, PartCheck, IndexEntry]]:
+        before: SortKey | None = None
         try:
             for entry in self._index:
                 order = entry.key.encode(), entry.file
@@ -86,7 +86,7 @@ class PartCheck:
 
 def check(parts: list[PartCheck], tensors: Tensors, is_batch: bool) -> None:
     """Finds the faults of the parts, and takes the tensors that have a correct entry."""
-    before: Order | None = None
+    before: SortKey | None = None
     for order, part, entry in merge(*(part.entries() for part in parts), key=itemgetter(0)):
         known = tensors.take(entry)
         if before is not None and (order == before if is_batch else order[0] == before[0]):

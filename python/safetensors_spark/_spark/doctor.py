@@ -130,9 +130,9 @@ def _uses(parts: list[Finding]) -> list[Finding]:
     remote = [part for part in parts if part.name in ("PySpark", "Connector")]  # the server has Java and Spark
     return [
         _use("Spark in this process", parts, [], ""),
-        _use("Spark Connect, as a client", remote, _extras.missing(_extras.CONNECT), "pyspark[connect]"),
-        _use("safetensors_spark.arrow", [], _extras.missing(_extras.ARROW), "safetensors-spark[arrow]"),
-        _use("safetensors-spark demo", parts, _extras.missing(_extras.DEMO), "safetensors-spark[demo]"),
+        _use("Spark Connect, as a client", remote, _extras.not_installed(_extras.CONNECT), "pyspark[connect]"),
+        _use("safetensors_spark.arrow", [], _extras.not_installed(_extras.ARROW), "safetensors-spark[arrow]"),
+        _use("safetensors-spark demo", parts, _extras.not_installed(_extras.DEMO), "safetensors-spark[demo]"),
     ]
 
 

@@ -13,7 +13,26 @@
 Errors are those of `safetensors_spark`.
 """
 
-from safetensors_spark.dataset._dataset import Dataset, open_dataset
+from safetensors_spark._files.manifest import Column, IndexPart, Manifest, Shard
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark._files.verify import Fault, Report
+from safetensors_spark.dataset._dataset import Batch, Dataset, Sample, open_dataset
+from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
 
-__all__ = ["Dataset", "Store", "open_dataset", "open_store"]
+__all__ = [
+    "Array",
+    "Batch",
+    "Column",
+    "Dataset",
+    "Fault",
+    "IndexPart",
+    "Manifest",
+    "Report",
+    "Sample",
+    "Samples",
+    "Shard",
+    "Store",
+    "open_dataset",
+    "open_store",
+]

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from safetensors_spark._files.header import DTYPES
-from safetensors_spark._files.numpy_dtypes import numpy_dtype
-from safetensors_spark.dataset._shards import Array
+from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 
 
 @dataclass(frozen=True)
-class Kind:
+class TensorSpec:
     """What tensors may have in common."""
 
     dtype: str
@@ -38,7 +37,7 @@ class Kind:
 
 
 # Where a tensor lies: the file's number, its first byte there, and what it is.
-Place = tuple[int, int, Kind]
+Place = tuple[int, int, TensorSpec]
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,20 @@ class Places:
 
     Attributes:
         starts: the first byte of each.
-        which: its place in `kinds`.
-        kinds: a file's number, and what a tensor is.
+        which: its place in `specs`.
+        specs: a file's number, and what a tensor is.
     """
 
     starts: Array
     which: Array
-    kinds: Sequence[tuple[int, Kind]]
+    specs: Sequence[tuple[int, TensorSpec]]
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, number: int) -> Place:
-        file, kind = self.kinds[self.which[number]]
-        return file, int(self.starts[number]), kind
+        file, spec = self.specs[self.which[number]]
+        return file, int(self.starts[number]), spec
 
     def __iter__(self) -> Iterator[Place]:
         return (self[number] for number in range(len(self)))
@@ -68,32 +67,34 @@ class Places:
     @property
     def files(self) -> Array:
         """The number of each one's file."""
-        return np.array([file for file, _ in self.kinds])[self.which]
+        return np.array([file for file, _ in self.specs])[self.which]
 
     @property
     def unlike(self) -> int | None:
         """The number of the first that is not what the first of all is."""
         first = self[0][2]
-        others = np.array([kind != first for _, kind in self.kinds])[self.which]
+        others = np.array([spec != first for _, spec in self.specs])[self.which]
         return int(others.argmax()) if others.any() else None
 
 
 def places_of(found: Sequence[Place]) -> Places:
     """Places that were found one by one."""
-    kinds: dict[tuple[int, Kind], int] = {}
-    which = [kinds.setdefault((file, kind), len(kinds)) for file, _, kind in found]
-    return Places(np.array([start for _, start, _ in found], np.int64), np.array(which, np.int64), list(kinds))
+    specs: dict[tuple[int, TensorSpec], int] = {}
+    which = [specs.setdefault((file, spec), len(specs)) for file, _, spec in found]
+    return Places(np.array([start for _, start, _ in found], np.int64), np.array(which, np.int64), list(specs))
 
 
 class Block:
     """Tensors in the order of their keys: that takes some two hundred bytes for each."""
 
-    def __init__(self, starts: Mapping[str, int], which: Iterable[int], kinds: Sequence[tuple[int, Kind]]) -> None:
-        """`starts` are first bytes, and `which` of the kinds each tensor is: a file's number, and what it is."""
+    def __init__(
+        self, starts: Mapping[str, int], which: Iterable[int], specs: Sequence[tuple[int, TensorSpec]]
+    ) -> None:
+        """`starts` are first bytes, and `which` of the specs each tensor is: a file's number, and what it is."""
         # One number for each key: a look-up in memory of many keys takes as long as it has things to fetch.
-        codes = (start * len(kinds) + kind for start, kind in zip(starts.values(), which, strict=True))
+        codes = (start * len(specs) + spec for start, spec in zip(starts.values(), which, strict=True))
         self._codes = dict(zip(starts, codes, strict=True))
-        self._kinds = kinds
+        self._specs = specs
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -105,9 +106,9 @@ class Block:
         code = self._codes.get(key)
         if code is None:
             return None
-        start, which = divmod(code, len(self._kinds))
-        file, kind = self._kinds[which]
-        return file, start, kind
+        start, which = divmod(code, len(self._specs))
+        file, spec = self._specs[which]
+        return file, start, spec
 
 
 def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> tuple[Places, Array]:
@@ -122,26 +123,26 @@ def find_in(blocks: Sequence[Block], which: Array, keys: Sequence[str]) -> tuple
         return places_of([]), there
     # What a file of exabytes would have does not fit into 64 bits.
     coded = np.array(codes, object if max(codes) >> 63 else np.int64)
-    counts = np.array([len(block._kinds) for block in blocks])
+    counts = np.array([len(block._specs) for block in blocks])
     starts = coded // counts[which]
     most = int(counts.max())
-    pairs, kind_of = np.unique((which * most + (coded - starts * counts[which])).astype(np.int64), return_inverse=True)
-    kinds = [blocks[pair // most]._kinds[pair % most] for pair in pairs.tolist()]
-    return Places(starts.astype(np.int64), kind_of, kinds), there
+    pairs, spec_of = np.unique((which * most + (coded - starts * counts[which])).astype(np.int64), return_inverse=True)
+    specs = [blocks[pair // most]._specs[pair % most] for pair in pairs.tolist()]
+    return Places(starts.astype(np.int64), spec_of, specs), there
 
 
 def joined(found: Sequence[tuple[Places, Array]]) -> Places:
     """The places of keys by their numbers, of which each comes once."""
     places = [places for places, _ in found]
     order = np.argsort(np.concatenate([numbers for _, numbers in found]))
-    offsets = np.cumsum([0, *(len(one.kinds) for one in places)]).tolist()
+    offsets = np.cumsum([0, *(len(one.specs) for one in places)]).tolist()
     which = np.concatenate([one.which + offset for one, offset in zip(places, offsets, strict=False)])
-    kinds = [kind for one in places for kind in one.kinds]
-    return Places(np.concatenate([one.starts for one in places])[order], which[order], kinds)
+    specs = [spec for one in places for spec in one.specs]
+    return Places(np.concatenate([one.starts for one in places])[order], which[order], specs)
 
 
 def block_of(places: Iterable[tuple[str, Place]]) -> Block:
     """A block of these tensors; of a key that comes twice the last one counts."""
     found = dict(sorted(dict(places).items(), key=itemgetter(0)))
     columns = places_of(list(found.values()))
-    return Block(dict(zip(found, columns.starts.tolist(), strict=True)), columns.which.tolist(), columns.kinds)
+    return Block(dict(zip(found, columns.starts.tolist(), strict=True)), columns.which.tolist(), columns.specs)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from safetensors_spark._errors import DamagedShardError
 from safetensors_spark._extras import require
 from safetensors_spark._files.checksum import checksum
-from safetensors_spark._files.contents import File
+from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import Folder, LocalFolder
 from safetensors_spark.dataset._forks import Forked
@@ -108,10 +108,10 @@ class Local:
     def __init__(self, folder: LocalFolder) -> None:
         self._folder = folder
 
-    def open(self, file: File) -> BinaryIO:
-        return (self._folder.path / file.name).open("rb")
+    def open(self, shard: Shard) -> BinaryIO:
+        return (self._folder.path / shard.file).open("rb")
 
-    def prefetch(self, files: Sequence[File]) -> None:
+    def prefetch(self, shards: Sequence[Shard]) -> None:
         pass
 
 
@@ -128,44 +128,43 @@ class Downloads(Forked):
         self._running: dict[str, Future[BinaryIO]] = {}
         self._threads: ThreadPoolExecutor | None = None
 
-    def open(self, file: File) -> BinaryIO:
+    def open(self, shard: Shard) -> BinaryIO:
         """The shard, once it is there. Raises `FileNotFoundError`, or `DamagedShardError` for wrong bytes."""
         with self._lock:
-            running = self._running.pop(file.name, None)
-        return self._get(file) if running is None else running.result()
+            running = self._running.pop(shard.file, None)
+        return self._get(shard) if running is None else running.result()
 
-    def prefetch(self, files: Sequence[File]) -> None:
+    def prefetch(self, shards: Sequence[Shard]) -> None:
         """Begins to download what will be needed next, and nothing else. What goes wrong is told when it is needed."""
         with self._lock:
-            for name in self._running.keys() - {file.name for file in files}:
+            for name in self._running.keys() - {shard.file for shard in shards}:
                 left = self._running.pop(name)
                 left.cancel()
                 left.add_done_callback(_close)
             self._threads = self._threads or ThreadPoolExecutor(_THREADS, "safetensors-spark-prefetch")
-            for file in files:
-                if file.name not in self._running:
-                    self._running[file.name] = self._threads.submit(self._get, file)
+            for shard in shards:
+                if shard.file not in self._running:
+                    self._running[shard.file] = self._threads.submit(self._get, shard)
 
-    def _get(self, file: File) -> BinaryIO:
-        return self._cache.open(self._key(file), lambda target: self._download(file, target))
+    def _get(self, shard: Shard) -> BinaryIO:
+        return self._cache.open(self._key(shard), lambda target: self._download(shard, target))
 
-    def _key(self, file: File) -> str:
-        """Another one where the file's bytes are others."""
-        shard = file.shard
-        version = f"{shard.bytes} {shard.crc32c}" if shard else f"{file.bytes} {self._folder.version(file.name)}"
-        where = f"{self._folder.location}/{file.name} {version}"
+    def _key(self, shard: Shard) -> str:
+        """Another one where the shard's bytes are others."""
+        version = shard.crc32c or self._folder.version(shard.file)
+        where = f"{self._folder.location}/{shard.file} {shard.bytes} {version}"
         return hashlib.sha256(where.encode()).hexdigest()[:40]
 
-    def _download(self, file: File, target: BinaryIO) -> None:
-        with self._folder.open(file.name) as source:
+    def _download(self, shard: Shard, target: BinaryIO) -> None:
+        with self._folder.open(shard.file) as source:
             length, found = checksum(source, target.write)
-        name = f"{self._folder.location}/{file.name}"
-        if length != file.expected_bytes:
-            raise DamagedShardError(f"{name} has {length} bytes, expected {file.expected_bytes}.")
-        if file.shard and found != file.shard.crc32c:
+        name = f"{self._folder.location}/{shard.file}"
+        if length != shard.bytes:
+            raise DamagedShardError(f"{name} has {length} bytes, expected {shard.bytes}.")
+        if shard.crc32c and found != shard.crc32c:
             raise DamagedShardError(
                 f"{name} has changed on its way or at its place: its CRC-32C is {found}, and the manifest says "
-                f"{file.shard.crc32c}."
+                f"{shard.crc32c}."
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import overload
 import numpy as np
 
 from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError
-from safetensors_spark._files.contents import Contents, File, look
-from safetensors_spark._files.manifest import Column, Manifest
+from safetensors_spark._files.contents import Contents, look
+from safetensors_spark._files.manifest import Column, Manifest, Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
 from safetensors_spark.dataset._cache import Cache, default_directory
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import Array, Part, as_array
+from safetensors_spark.dataset._shards import as_array
 
 # Shards that are downloaded before they are needed.
 _AHEAD = 2
@@ -76,7 +77,7 @@ class Dataset:
         self._contents = contents
         self._all_columns = _columns(contents)
         self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), cache)
-        self._shards = self.samples.shards(as_array)
+        self._open = self.samples.open(as_array)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -84,9 +85,9 @@ class Dataset:
         return tuple(column for column in self._all_columns if column.name in self.samples.columns)
 
     @property
-    def shards(self) -> tuple[File, ...]:
+    def shards(self) -> tuple[Shard, ...]:
         """The files, in the order of their samples."""
-        return tuple(part.file for part in self.samples.parts)
+        return self.samples.shards
 
     @property
     def manifest(self) -> Manifest | None:
@@ -109,8 +110,8 @@ class Dataset:
         if isinstance(index, slice):
             return self._slice(range(len(self))[index])
         number = range(len(self))[index]
-        part = self._part(number)
-        return {name: array[number - part.begin] for name, array in self._shards.columns(part).items()}
+        which, row = self._locate(number)
+        return {name: array[row] for name, array in self._open.columns(self.shards[which]).items()}
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """The samples of these numbers, as PyTorch's DataLoader asks for them."""
@@ -123,7 +124,7 @@ class Dataset:
         batch: Batch = {}
         for number in np.unique(which):
             places = np.flatnonzero(which == number)
-            for name, array in self._shards.columns(self.samples.parts[number]).items():
+            for name, array in self._open.columns(self.shards[number]).items():
                 if name not in batch:
                     batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
                 _put(array, rows[places], batch[name], places, name)
@@ -135,40 +136,40 @@ class Dataset:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
         end = len(self) - len(self) % batch_size if drop_last else len(self)
         for begin in range(0, end, batch_size):
-            self._prefetch_behind(min(begin + batch_size, end) - 1)
+            self._prefetch(self.samples.which(min(begin + batch_size, end) - 1) + 1)
             yield self[begin : begin + batch_size]
 
     def __iter__(self) -> Iterator[Sample]:
-        for part in self.samples.parts:
-            self._prefetch_behind(part.begin)
-            arrays = self._shards.columns(part)
-            for number in range(part.end - part.begin):
-                yield {name: array[number] for name, array in arrays.items()}
+        for which, shard in enumerate(self.shards):
+            self._prefetch(which + 1)
+            arrays = self._open.columns(shard)
+            for row in range(shard.samples or 0):
+                yield {name: array[row] for name, array in arrays.items()}
 
     def __repr__(self) -> str:
         return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self.samples.columns)}>"
 
-    def _part(self, number: int) -> Part:
-        return self.samples.parts[self.samples.which(number)]
+    def _locate(self, number: int) -> tuple[int, int]:
+        """The sample's shard, and its row there."""
+        which = self.samples.which(number)
+        return which, number - int(self.samples.begins[which])
 
-    def _prefetch_behind(self, number: int) -> None:
-        """The shards behind the sample's."""
-        behind = self.samples.which(number) + 1
-        self._shards.prefetch(self.samples.parts[behind : behind + _AHEAD])
+    def _prefetch(self, which: int) -> None:
+        """The shards from this one on."""
+        self._open.prefetch(self.shards[which : which + _AHEAD])
 
     def _empty(self) -> Batch:
-        parts = self.samples.parts[:1]
-        return {name: array[:0] for part in parts for name, array in self._shards.columns(part).items()}
+        return {name: array[:0] for shard in self.shards[:1] for name, array in self._open.columns(shard).items()}
 
     def _slice(self, numbers: range) -> Batch:
         if not numbers:
             return self._empty()
-        first, last = self._part(min(numbers)), self._part(max(numbers))
-        if first is not last:
+        which, row = self._locate(numbers[0])
+        if which != self.samples.which(numbers[-1]):
             return self.take(np.arange(numbers.start, numbers.stop, numbers.step))
-        begin, stop = numbers.start - first.begin, numbers.stop - first.begin
-        within = slice(begin, stop if stop >= 0 else None, numbers.step)
-        return {name: array[within] for name, array in self._shards.columns(first).items()}
+        stop = row + numbers.stop - numbers.start
+        within = slice(row, stop if stop >= 0 else None, numbers.step)
+        return {name: array[within] for name, array in self._open.columns(self.shards[which]).items()}
 
 
 def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
@@ -186,7 +187,7 @@ def _put(source: Array, rows: Array, target: Array, places: Array, name: str) ->
 def _columns(contents: Contents) -> tuple[Column, ...]:
     if contents.manifest:
         return contents.manifest.columns
-    header = contents.header(contents.files[0])
+    header = contents.header(contents.shards[0])
     return tuple(Column(tensor.name, tensor.dtype, tensor.shape[1:]) for tensor in header.tensors)
 
 

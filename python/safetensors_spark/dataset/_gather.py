@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from safetensors_spark.dataset._shards import Array
+from safetensors_spark._files.numpy_dtypes import Array
 
 # So many bytes take longer to copy than it takes Python to say so. Rows that are gathered are smaller, so that NumPy
 # can count the bytes of an array of them over all of an address space.

@@ -13,13 +13,14 @@ import numpy as np
 
 from safetensors_spark._errors import InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._extras import require
-from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.index import COLUMNS, TensorIndex
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import LocalFolder
-from safetensors_spark.dataset._block import Block, Kind
+from safetensors_spark.dataset._block import Block, TensorSpec
 from safetensors_spark.dataset._maps import changed
 from safetensors_spark.dataset._ranges import read_ranges
-from safetensors_spark.dataset._shards import Array
 
 
 class IndexBlocks:
@@ -32,7 +33,7 @@ class IndexBlocks:
         self.name = name
         self._path = f"{contents.folder.location}/{name}"
         self._tail = self._footer(contents.names[name])
-        self._numbers = {file.name: number for number, file in enumerate(contents.files)}
+        self._numbers = {shard.file: number for number, shard in enumerate(contents.shards)}
         try:
             index = TensorIndex(contents.folder, name, self._tail)
             self.commit_id = index.commit_id
@@ -131,10 +132,10 @@ class IndexBlocks:
             raise self.error(str(error)) from None
         if any(column.null_count for column in (keys, files, shapes, shapes.values, dtypes, starts, ends)):
             raise self.error("it has empty cells")
-        kinds, kind_of = _kinds(dtypes.dictionary_encode(), shapes)
+        specs, spec_of = _specs(dtypes.dictionary_encode(), shapes)
         file_of = self._files(files.dictionary_encode(), names)
-        entries = _Entries(names, file_of, _numbers(starts), _numbers(ends), kinds, kind_of)
-        if fault := entries.fault(self._contents.files) or self._misplaced(number, names):
+        entries = _Entries(names, file_of, _numbers(starts), _numbers(ends), specs, spec_of)
+        if fault := entries.fault(self._contents.shards) or self._misplaced(number, names):
             raise self.error(fault)
         return entries.block()
 
@@ -160,39 +161,39 @@ class IndexBlocks:
 
 @dataclass(frozen=True)
 class _Entries:
-    """The entries of a row group, as columns: keys, files, bytes, and which of the kinds each is."""
+    """The entries of a row group, as columns: keys, files, bytes, and which of the specs each is."""
 
     keys: list[str]
     files: Array
     starts: Array
     ends: Array
-    kinds: list[Kind]
-    kind_of: Array
+    specs: list[TensorSpec]
+    spec_of: Array
 
-    def fault(self, files: tuple[File, ...]) -> str | None:
+    def fault(self, shards: Sequence[Shard]) -> str | None:
         """What is wrong with them, for one of the keys."""
         for earlier, later in pairwise(self.keys):
             if earlier >= later:
                 return f"its entry for `{later:.200}` does not come behind the one for `{earlier:.200}`"
-        first = np.array([file.shard.header_bytes if file.shard else 0 for file in files], np.int64)
-        length = np.array([file.expected_bytes or 0 for file in files], np.int64)
-        size = np.array([-1 if kind.bytes is None else min(kind.bytes, 1 << 62) for kind in self.kinds], np.int64)
+        first = np.array([shard.header_bytes or 0 for shard in shards], np.int64)
+        length = np.array([shard.bytes or 0 for shard in shards], np.int64)
+        size = np.array([-1 if spec.bytes is None else min(spec.bytes, 1 << 62) for spec in self.specs], np.int64)
         outside = (self.starts < first[self.files]) | (self.ends > length[self.files])
-        wrong = np.flatnonzero(outside | (self.ends - self.starts != size[self.kind_of]))
+        wrong = np.flatnonzero(outside | (self.ends - self.starts != size[self.spec_of]))
         if not len(wrong):
             return None
         at = int(wrong[0])
-        kind, file = self.kinds[self.kind_of[at]], files[self.files[at]]
+        spec, shard = self.specs[self.spec_of[at]], shards[self.files[at]]
         return (
-            f"its entry for `{self.keys[at]:.200}` says that {kind.dtype} {list(kind.shape)} is at the bytes "
-            f"{self.starts[at]} to {self.ends[at]} of {file.name}, which cannot be: that has {file.expected_bytes} "
-            f"bytes, and such a tensor {'does not exist' if kind.bytes is None else f'has {kind.bytes}'}"
+            f"its entry for `{self.keys[at]:.200}` says that {spec.dtype} {list(spec.shape)} is at the bytes "
+            f"{self.starts[at]} to {self.ends[at]} of {shard.file}, which cannot be: that has {shard.bytes} "
+            f"bytes, and such a tensor {'does not exist' if spec.bytes is None else f'has {spec.bytes}'}"
         )
 
     def block(self) -> Block:
-        pairs, which = np.unique(self.files.astype(np.int64) * len(self.kinds) + self.kind_of, return_inverse=True)
-        kinds = [(pair // len(self.kinds), self.kinds[pair % len(self.kinds)]) for pair in pairs.tolist()]
-        return Block(dict(zip(self.keys, self.starts.tolist(), strict=True)), which.tolist(), kinds)
+        pairs, which = np.unique(self.files.astype(np.int64) * len(self.specs) + self.spec_of, return_inverse=True)
+        specs = [(pair // len(self.specs), self.specs[pair % len(self.specs)]) for pair in pairs.tolist()]
+        return Block(dict(zip(self.keys, self.starts.tolist(), strict=True)), which.tolist(), specs)
 
 
 def _numbers(column: Any) -> Array:
@@ -203,19 +204,19 @@ def _numbers(column: Any) -> Array:
     return np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
 
 
-def _kinds(dtypes: Any, shapes: Any) -> tuple[list[Kind], Array]:
-    """The kinds of tensors there are, and which of them each one is."""
+def _specs(dtypes: Any, shapes: Any) -> tuple[list[TensorSpec], Array]:
+    """The specs of tensors there are, and which of them each one is."""
     ranks = np.diff(_numbers(shapes.offsets))
     # A row for each tensor: its dtype's number, its rank, its dimensions, and -1 behind them.
     table = np.full((len(ranks), 2 + max(ranks, default=0)), -1, np.int64)
     table[:, 0], table[:, 1] = _numbers(dtypes.indices), ranks
     table[:, 2:][np.arange(table.shape[1] - 2) < ranks[:, None]] = _numbers(shapes.flatten())
     same = len(table) > 0 and bool((table == table[0]).all())
-    rows, kind_of = (
+    rows, spec_of = (
         (table[:1], np.zeros(len(table), np.int32)) if same else np.unique(table, axis=0, return_inverse=True)
     )
     names = dtypes.dictionary.to_pylist()
-    return [Kind(names[row[0]], tuple(row[2 : 2 + row[1]])) for row in rows.tolist()], kind_of.reshape(-1)
+    return [TensorSpec(names[row[0]], tuple(row[2 : 2 + row[1]])) for row in rows.tolist()], spec_of.reshape(-1)
 
 
 class _Part(RawIOBase):

@@ -7,8 +7,8 @@ import os
 from typing import TypeAlias
 
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError
-from safetensors_spark._files.contents import Contents, File
-from safetensors_spark._files.manifest import Manifest, read_manifest
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.manifest import Manifest, Shard, read_manifest
 from safetensors_spark.dataset._cache import Downloads, Local
 
 # So many shards are kept open. A map has a file descriptor, of which a process may have a thousand or so; what it has
@@ -22,28 +22,28 @@ _SMALL = 1 << 20
 Memory: TypeAlias = mmap.mmap | bytes
 
 
-def map_file(contents: Contents, file: File, files: Local | Downloads) -> Memory:
+def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Memory:
     """The shard's bytes, mapped if they are many; it has the length that it should have."""
     try:
-        with files.open(file) as opened:
+        with files.open(shard) as opened:
             length = os.fstat(opened.fileno()).st_size
-            check_length(contents, file, length)
+            check_length(contents, shard, length)
             return opened.read() if length < _SMALL else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise missing(contents, file) from None
+        raise missing(contents, shard) from None
 
 
-def check_length(contents: Contents, file: File, length: int) -> None:
-    """Raises `DamagedShardError`, or `DatasetChangedError`, for a file that has another length than it should have."""
-    if length != file.expected_bytes:
-        detail = f"{contents.folder.location}/{file.name} has {length} bytes, expected {file.expected_bytes}."
+def check_length(contents: Contents, shard: Shard, length: int) -> None:
+    """Raises `DamagedShardError`, or `DatasetChangedError`, for a shard that has another length than it should have."""
+    if length != shard.bytes:
+        detail = f"{contents.folder.location}/{shard.file} has {length} bytes, expected {shard.bytes}."
         raise changed(contents) or DamagedShardError(detail)
 
 
-def missing(contents: Contents, file: File) -> Exception:
-    """What to say of a file that is not there."""
+def missing(contents: Contents, shard: Shard) -> Exception:
+    """What to say of a shard that is not there."""
     return changed(contents) or FileNotFoundError(
-        f"{contents.folder.location}/{file.name} is not there: the dataset has lost it. `safetensors-spark verify` "
+        f"{contents.folder.location}/{shard.file} is not there: the dataset has lost it. `safetensors-spark verify` "
         "tells what else is wrong."
     )
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safetensors_spark.dataset._permutation import Array, mixed, permuted, shuffled
-from safetensors_spark.dataset._shards import Part
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._permutation import mixed, permuted, shuffled
 
 MOST_SHARDS = 128
 
@@ -30,20 +31,21 @@ class Order:
     It knows nothing of ranks and workers, and any place of it is found at once.
     """
 
-    def __init__(self, parts: Sequence[Part], shuffle: Shuffle | None, epoch: int) -> None:
-        counts = np.array([part.end - part.begin for part in parts], np.int64)
-        self._shards = np.arange(len(parts))
-        windows = self._shards
+    def __init__(self, shards: Sequence[Shard], shuffle: Shuffle | None, epoch: int) -> None:
+        """`shards` are a dataset's, their samples counted."""
+        counts = np.array([shard.samples for shard in shards], np.int64)
+        self._numbers = np.arange(len(shards))
+        windows = self._numbers
         self._key = None if shuffle is None else mixed(shuffle.seed, epoch)
         if shuffle is not None and self._key is not None:
-            self._shards = shuffled(len(parts), self._key)
-            sizes = np.array([part.file.expected_bytes or 0 for part in parts], np.int64)[self._shards]
+            self._numbers = shuffled(len(shards), self._key)
+            sizes = np.array([shard.bytes or 0 for shard in shards], np.int64)[self._numbers]
             by_bytes = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
-            windows = by_bytes * len(parts) + np.arange(len(parts)) // MOST_SHARDS
-        self._parts = parts
-        self._begins = np.array([part.begin for part in parts], np.int64)[self._shards]
-        self._ends = np.cumsum(counts[self._shards])
-        self._starts = self._ends - counts[self._shards]
+            windows = by_bytes * len(shards) + np.arange(len(shards)) // MOST_SHARDS
+        self._shards = shards
+        self._begins = (np.cumsum(counts) - counts)[self._numbers]
+        self._ends = np.cumsum(counts[self._numbers])
+        self._starts = self._ends - counts[self._numbers]
         # Where windows begin, and where the last one ends.
         first = np.flatnonzero(np.diff(windows, prepend=-1))
         self._windows = np.append(self._starts[first], self._ends[-1:])
@@ -55,14 +57,14 @@ class Order:
         at = self._ends.searchsorted(places, side="right")
         return self._begins[at] + places - self._starts[at]
 
-    def shards(self, place: int) -> list[Part]:
+    def shards(self, place: int) -> list[Shard]:
         """The shards that are read from this place on: its own and the next, or all of its window and the
         next one.
         """
         window = int(self._windows.searchsorted(place, side="right")) - 1
         begin, end = self._windows[window], self._windows[min(window + 2, len(self._windows) - 1)]
         first, last = self._starts.searchsorted((begin, end))
-        return [self._parts[number] for number in self._shards[first:last]]
+        return [self._shards[number] for number in self._numbers[first:last]]
 
     def _within_windows(self, places: Array, key: int) -> Array:
         shuffled = np.empty_like(places)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from safetensors_spark._files.numpy_dtypes import Array
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from dataclasses import replace
 
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError
-from safetensors_spark._files.contents import Contents, File
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Cache, fetcher
-from safetensors_spark.dataset._shards import Array, Part, Shards, T, View
+from safetensors_spark.dataset._shards import OpenShards, T, View
 
 
 class Samples:
     """The shards that have a dataset's samples, and the columns that are read of them.
 
     Attributes:
-        contents: what lies in the folder.
+        contents: what the folder has.
         columns: the names of the columns.
-        parts: the shards that have samples, in their order.
+        shards: those that have samples, in their order.
+        begins: for each of them the number of its first sample.
     """
 
     def __init__(self, contents: Contents, columns: Sequence[str], cache: Cache) -> None:
         self.contents = contents
         self.columns = tuple(columns)
-        self.parts = tuple(_parts(contents))
-        self._begins = np.array([part.begin for part in self.parts], np.int64)
+        self.shards = tuple(_counted(contents))
+        ends = np.cumsum([0, *(shard.samples or 0 for shard in self.shards)], dtype=np.int64)
+        self.begins, self._length = ends[:-1], int(ends[-1])
         self._files = fetcher(contents.folder, cache)
 
     def __len__(self) -> int:
-        return self.parts[-1].end if self.parts else 0
+        return self._length
 
     def numbers(self, indices: Sequence[int] | Array) -> Array:
         """Numbers of samples as an array. Raises `IndexError` for what no sample has."""
@@ -44,32 +48,33 @@ class Samples:
         return numbers
 
     def which(self, number: int) -> int:
-        """The place in `parts` of the shard that has the sample."""
-        return int(self._begins.searchsorted(number, side="right")) - 1
+        """The place in `shards` of the shard that has the sample."""
+        return int(self.begins.searchsorted(number, side="right")) - 1
 
     def locate(self, numbers: Array) -> tuple[Array, Array]:
-        """Of each sample the shard's place in `parts`, and its number in the shard."""
-        which = self._begins.searchsorted(numbers, side="right") - 1
-        return which, numbers - self._begins[which]
+        """Of each sample the shard's place in `shards`, and its number in the shard."""
+        which = self.begins.searchsorted(numbers, side="right") - 1
+        return which, numbers - self.begins[which]
 
-    def shards(self, view: View[T]) -> Shards[T]:
+    def open(self, view: View[T]) -> OpenShards[T]:
         """The shards, with columns as the view makes them."""
-        return Shards(self.contents, self.columns, self._files, view)
+        return OpenShards(self.contents, self.columns, self._files, view)
 
 
-def _parts(contents: Contents) -> Iterator[Part]:
-    counts = [file.shard.samples if file.shard else _samples(contents, file) for file in contents.files]
-    for file, count, end in zip(contents.files, counts, accumulate(counts), strict=True):
+def _counted(contents: Contents) -> Iterator[Shard]:
+    """The shards that have samples, which are counted."""
+    for shard in contents.shards:
+        count = _samples(contents, shard) if shard.samples is None else shard.samples
         if count:
-            yield Part(file, end - count, end)
+            yield replace(shard, samples=count)
 
 
-def _samples(contents: Contents, file: File) -> int:
-    """The samples of a file that no manifest counts."""
-    counts = {tensor.name: tensor.shape[0] if tensor.shape else None for tensor in contents.header(file).tensors}
+def _samples(contents: Contents, shard: Shard) -> int:
+    """The samples of a shard that no manifest counts."""
+    counts = {tensor.name: tensor.shape[0] if tensor.shape else None for tensor in contents.header(shard).tensors}
     if len(set(counts.values())) != 1 or None in counts.values():
         raise DamagedShardError(
-            f"{contents.folder.location}/{file.name}: its tensors have {counts} samples, and must agree in their first "
-            "dimension to be read by samples."
+            f"{contents.folder.location}/{shard.file}: its tensors have {counts} samples, and must agree in their "
+            "first dimension to be read by samples."
         )
     return next(count for count in counts.values() if count is not None)

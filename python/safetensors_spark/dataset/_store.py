@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
-from safetensors_spark._files.contents import Contents, File, look
-from safetensors_spark._files.manifest import Manifest
+from safetensors_spark._files.contents import Contents, look
+from safetensors_spark._files.manifest import Manifest, Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import LocalFolder, StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
@@ -21,7 +22,6 @@ from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
-from safetensors_spark.dataset._shards import Array
 from safetensors_spark.dataset._tables import Table, open_table
 
 
@@ -61,9 +61,9 @@ class Store(Mapping[str, Array]):
         self._maps: Recent[Memory] = Recent(MAPS)
 
     @property
-    def shards(self) -> tuple[File, ...]:
+    def shards(self) -> tuple[Shard, ...]:
         """The files, in the order in which they were written, or of their names."""
-        return self._contents.files
+        return self._contents.shards
 
     @property
     def manifest(self) -> Manifest | None:
@@ -144,9 +144,9 @@ class Store(Mapping[str, Array]):
 
     def _look(self, place: Place, key: str) -> Array:
         """A view of the mapped shard."""
-        file, start, kind = place
+        file, start, spec = place
         try:
-            return np.ndarray(kind.shape, kind.numpy, self._mapped(file), start)
+            return np.ndarray(spec.shape, spec.numpy, self._mapped(file), start)
         except InvalidTensorError as error:
             raise self._no_array(place, key, error) from None
 
@@ -175,9 +175,9 @@ class Store(Mapping[str, Array]):
         """Arrays of bytes that are read for them."""
         folder = self._contents.folder
         assert isinstance(folder, RemoteFolder)
-        for number in {file for file, _ in places.kinds}:
+        for number in {file for file, _ in places.specs}:
             self._check(self.shards[number])
-        ranges = [(self.shards[file].name, start, start + (kind.bytes or 0)) for file, start, kind in places]
+        ranges = [(self.shards[file].file, start, start + (spec.bytes or 0)) for file, start, spec in places]
         try:
             found = read_ranges(folder, ranges)
         except FileNotFoundError as error:
@@ -187,20 +187,21 @@ class Store(Mapping[str, Array]):
             for place, key, (content, begin) in zip(places, keys, found, strict=True)
         ]
 
-    def _check(self, file: File) -> None:
-        """Whether the file is there, and whole, as far as the folder tells."""
-        if file.bytes is None:
-            raise missing(self._contents, file)
-        check_length(self._contents, file, file.bytes)
+    def _check(self, shard: Shard) -> None:
+        """Whether the shard is there, and whole, as far as the folder tells."""
+        length = self._contents.length(shard)
+        if length is None:
+            raise missing(self._contents, shard)
+        check_length(self._contents, shard, length)
 
     def _array(self, place: Place, key: str, content: bytes, begin: int) -> Array:
-        file, _, kind = place
-        if len(content) < begin + (kind.bytes or 0):
+        file, _, spec = place
+        if len(content) < begin + (spec.bytes or 0):
             raise changed(self._contents) or DamagedShardError(
                 f"{self._path(file)} ends within the tensor `{key:.200}`: it was cut off."
             )
         try:
-            return np.ndarray(kind.shape, kind.numpy, content, begin)
+            return np.ndarray(spec.shape, spec.numpy, content, begin)
         except InvalidTensorError as error:
             raise self._no_array(place, key, error) from None
 
@@ -208,7 +209,7 @@ class Store(Mapping[str, Array]):
         return InvalidTensorError(f"{self._path(place[0])}: tensor `{key:.200}`: {error}")
 
     def _path(self, file: int) -> str:
-        return f"{self._contents.folder.location}/{self.shards[file].name}"
+        return f"{self._contents.folder.location}/{self.shards[file].file}"
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what other processes read anew."""
@@ -216,5 +217,5 @@ class Store(Mapping[str, Array]):
 
 
 def _said(place: Place) -> str:
-    kind = place[2]
-    return f"{kind.dtype} {list(kind.shape)}"
+    spec = place[2]
+    return f"{spec.dtype} {list(spec.shape)}"

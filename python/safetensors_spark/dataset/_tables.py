@@ -11,14 +11,14 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError, SafetensorsSparkError
-from safetensors_spark._files.contents import Contents, File
-from safetensors_spark._files.manifest import IndexPart
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.manifest import IndexPart, Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import LocalFolder
-from safetensors_spark.dataset._block import Block, Kind, Place, Places, block_of, find_in, joined
+from safetensors_spark.dataset._block import Block, Place, Places, TensorSpec, block_of, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
 from safetensors_spark.dataset._maps import check_length, missing
 from safetensors_spark.dataset._recent import Recent
-from safetensors_spark.dataset._shards import Array
 
 # So many keys of an index are kept in memory.
 _KEYS = 2_000_000
@@ -102,7 +102,7 @@ class HeaderTable:
 
     def __init__(self, contents: Contents) -> None:
         with ThreadPoolExecutor(_THREADS) as threads:
-            found = list(threads.map(lambda numbered: _tensors(contents, *numbered), enumerate(contents.files)))
+            found = list(threads.map(lambda numbered: _tensors(contents, *numbered), enumerate(contents.shards)))
         self._block = block_of(tensor for tensors in found for tensor in tensors)
 
     def __len__(self) -> int:
@@ -118,27 +118,28 @@ class HeaderTable:
         return find_in([self._block], np.zeros(len(keys), np.int64), keys)
 
 
-def _tensors(contents: Contents, number: int, file: File) -> list[tuple[str, Place]]:
-    """The tensors of a file; of a checkpoint those that its index says are in it."""
-    if file.bytes is None:
-        raise missing(contents, file)
-    check_length(contents, file, file.bytes)
+def _tensors(contents: Contents, number: int, shard: Shard) -> list[tuple[str, Place]]:
+    """The tensors of a shard; of a checkpoint those that its index says are in it."""
+    length = contents.length(shard)
+    if length is None:
+        raise missing(contents, shard)
+    check_length(contents, shard, length)
     try:
-        header = contents.header(file)
+        header = contents.header(shard)
     except FileNotFoundError:
-        raise missing(contents, file) from None
+        raise missing(contents, shard) from None
     weights = contents.weights
     if weights is not None:
-        lost = [name for name, place in weights.items() if place == file.name and name not in header.by_name]
+        lost = [name for name, place in weights.items() if place == shard.file and name not in header.by_name]
         if lost:
             raise DamagedShardError(
-                f"{contents.folder.location}/{file.name} has no tensor `{lost[0]}`, which the checkpoint's index says "
+                f"{contents.folder.location}/{shard.file} has no tensor `{lost[0]}`, which the checkpoint's index says "
                 "is in it."
             )
     return [
-        (tensor.name, (number, header.data_start + tensor.begin, Kind(tensor.dtype, tensor.shape)))
+        (tensor.name, (number, header.data_start + tensor.begin, TensorSpec(tensor.dtype, tensor.shape)))
         for tensor in header.tensors
-        if weights is None or weights.get(tensor.name) == file.name
+        if weights is None or weights.get(tensor.name) == shard.file
     ]
 
 

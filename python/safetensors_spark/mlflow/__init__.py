@@ -12,7 +12,18 @@ from safetensors_spark._extras import require
 
 require("mlflow", ("mlflow",))
 
+from safetensors_spark._files.manifest import Column, IndexPart, Manifest, Shard  # noqa: E402
 from safetensors_spark.mlflow._dataset import SafetensorsDataset, from_safetensors, log_dataset  # noqa: E402
 from safetensors_spark.mlflow._source import SafetensorsDatasetSource, StoredDataset  # noqa: E402
 
-__all__ = ["SafetensorsDataset", "SafetensorsDatasetSource", "StoredDataset", "from_safetensors", "log_dataset"]
+__all__ = [
+    "Column",
+    "IndexPart",
+    "Manifest",
+    "SafetensorsDataset",
+    "SafetensorsDatasetSource",
+    "Shard",
+    "StoredDataset",
+    "from_safetensors",
+    "log_dataset",
+]

@@ -16,12 +16,12 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset import Dataset
 from safetensors_spark.dataset._order import Order, Shuffle
-from safetensors_spark.dataset._shards import Array
 from safetensors_spark.dataset._state import Epoch, from_state, to_state
 from safetensors_spark.torch._columns import Batch, Columns
-from safetensors_spark.torch._progress import Progress
+from safetensors_spark.torch._position import SharedPosition
 
 # So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards
 # must be there, and open, before the first of those batches.
@@ -97,7 +97,7 @@ class BatchDataset(IterableDataset[Batch]):
             world_size=world_size,
             drop_last=drop_last,
         )
-        self._progress = Progress()
+        self._position = SharedPosition()
         self._taken = 0
         # Batches that a worker had made of the iteration that it goes on with.
         self._resumed = 0
@@ -105,12 +105,12 @@ class BatchDataset(IterableDataset[Batch]):
     @property
     def epoch(self) -> int:
         """The number of the epoch."""
-        return self._progress.epoch
+        return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch the next iteration is: each is shuffled another way. That of a loaded state goes on."""
-        if epoch != self._progress.epoch:
-            self._progress.set(epoch, 0)
+        if epoch != self._position.epoch:
+            self._position.set(epoch, 0)
             self._taken = 0
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class BatchDataset(IterableDataset[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
         # Not in the generator, whose body begins to run when the first batch is asked for.
-        begun_at = self._progress.begin()
+        begun_at = self._position.begin()
         epoch = replace(self._plan, epoch=self.epoch, begun_at=begun_at)
         self._taken, self._resumed = self._resumed, 0
         if worker is None:
@@ -137,13 +137,13 @@ class BatchDataset(IterableDataset[Batch]):
                 StatefulDataLoader, which has a `state_dict` of its own.
         """
         if batches is None:
-            if self._progress.by_workers:
+            if self._position.by_workers:
                 raise SafetensorsSparkError(
                     "worker processes made these batches, and are ahead of what was taken of them: say how many were "
                     "taken, `state_dict(batches=...)`, or use torchdata's StatefulDataLoader and its `state_dict()`."
                 )
             batches = self._taken
-        return to_state(replace(self._plan, epoch=self.epoch, begun_at=self._progress.begun_at), batches)
+        return to_state(replace(self._plan, epoch=self.epoch, begun_at=self._position.begun_at), batches)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state in the next iteration: one of this class, or a StatefulDataLoader's that has such ones.
@@ -156,7 +156,7 @@ class BatchDataset(IterableDataset[Batch]):
         saved, batches = from_state(state)
         self._check(saved)
         if get_worker_info() is None:
-            self._progress.set(saved.epoch, saved.place(batches))
+            self._position.set(saved.epoch, saved.place(batches))
             self._taken = 0
             return
         # This worker's part of a StatefulDataLoader's state, of which each goes on with its own batches.
@@ -166,7 +166,7 @@ class BatchDataset(IterableDataset[Batch]):
                 f"of {self._plan.world_size} and {self._plan.batch_size}: load it with the BatchDataset's "
                 "`load_state_dict`, and begin a new loader."
             )
-        self._progress.resume(saved.epoch, saved.begun_at)
+        self._position.resume(saved.epoch, saved.begun_at)
         self._resumed = batches
 
     def _check(self, saved: Epoch) -> None:
@@ -187,8 +187,8 @@ class BatchDataset(IterableDataset[Batch]):
             yield batch
 
     def _tasks(self, epoch: Epoch, steps: range) -> Iterator[Callable[[], Batch]]:
-        order = Order(self._samples.parts, epoch.shuffle, epoch.epoch)
-        of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.parts))
+        order = Order(self._samples.shards, epoch.shuffle, epoch.epoch)
+        of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.shards))
         most = max(1, min(_BATCHES_AT_ONCE, min(_SAMPLES_AT_ONCE, of_shards) // epoch.batch_size))
         left, count = self._numbers(order, epoch, steps), 1
         while some := list(islice(left, count)):
@@ -243,5 +243,6 @@ def _world(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 def _fingerprint(dataset: Dataset) -> str:
     """Another one where the dataset has other shards, or more."""
-    parts = [(part.file.name, part.file.expected_bytes, part.end) for part in dataset.samples.parts]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    ends = accumulate(shard.samples or 0 for shard in dataset.shards)
+    shards = [(shard.file, shard.bytes, end) for shard, end in zip(dataset.shards, ends, strict=True)]
+    return hashlib.sha256(repr(shards).encode()).hexdigest()[:16]

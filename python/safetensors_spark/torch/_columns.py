@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from safetensors_spark._errors import InvalidTensorError
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import Array, Part
 from safetensors_spark.torch._memory import empty
 
 Batch = dict[str, Tensor]
@@ -46,7 +47,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class MappedColumn:
     """A tensor of a mapped shard: a row of bytes for each sample."""
 
     rows: Array
@@ -54,14 +55,14 @@ class Column:
     shape: tuple[int, ...]
 
 
-def as_column(dtype: str, shape: tuple[int, ...], data: Array) -> Column:
+def as_column(dtype: str, shape: tuple[int, ...], data: Array) -> MappedColumn:
     """A `View` of a shard's tensor."""
     if dtype not in DTYPES:
         raise InvalidTensorError(f"{dtype} is no dtype of PyTorch {torch.__version__}.")
     if dtype == "F4":
         shape = _pairs(shape)
     rows = data.reshape(shape[0], -1) if len(data) else np.empty((shape[0], 0), np.uint8)
-    return Column(rows, DTYPES[dtype], shape[1:])
+    return MappedColumn(rows, DTYPES[dtype], shape[1:])
 
 
 def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -78,7 +79,7 @@ class Columns:
 
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
-        self._shards = samples.shards(as_column)
+        self._open = samples.open(as_column)
 
     def choose(self, numbers: Array) -> Chosen:
         """The samples of these numbers, one or more."""
@@ -86,17 +87,17 @@ class Columns:
         first = int(which.min())
         which -= first
         used = np.bincount(which) > 0
-        shards = [self._shards.columns(self._samples.parts[first + number]) for number in np.flatnonzero(used)]
+        shards = [self._open.columns(self._samples.shards[first + number]) for number in np.flatnonzero(used)]
         columns = {name: _same([shard[name] for shard in shards], name) for name in self._samples.columns}
         return Chosen(columns, (np.cumsum(used) - 1)[which], rows)
 
-    def prefetch(self, parts: Sequence[Part]) -> None:
+    def prefetch(self, shards: Sequence[Shard]) -> None:
         """Says which shards will be needed next, and no others."""
-        self._shards.release(parts)
-        self._shards.prefetch(parts)
+        self._open.release(shards)
+        self._open.prefetch(shards)
 
 
-def _same(columns: Sequence[Column], name: str) -> Sequence[Column]:
+def _same(columns: Sequence[MappedColumn], name: str) -> Sequence[MappedColumn]:
     first = columns[0]
     for column in columns:
         if (column.dtype, column.shape) != (first.dtype, first.shape):
@@ -113,7 +114,7 @@ class Chosen:
     It keeps the maps of their shards, whose bytes are copied by address.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[Column]], which: Array, rows: Array) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[MappedColumn]], which: Array, rows: Array) -> None:
         """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there."""
         self._columns = columns
         self._which, self._rows = which, rows

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.multiprocessing import get_sharing_strategy
 from torch.utils.data import get_worker_info
 
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import Rows
-from safetensors_spark.dataset._shards import Array
 
 
 class Own:

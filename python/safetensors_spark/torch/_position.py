@@ -9,7 +9,7 @@ from torch.utils.data import get_worker_info
 _EPOCH, _LOADED, _LOADED_FOR, _BEGUN_AT, _BY_WORKERS = range(5)
 
 
-class Progress:
+class SharedPosition:
     """Which epoch it is, and where in it an iteration begins: at its first place, or where a loaded state says.
 
     A DataLoader copies the dataset to its workers, once for each iteration, or once for all of them. So what is said in
