@@ -34,10 +34,7 @@ class InvalidFileError(SafetensorsSparkError):
 
 
 class InvalidCheckpointError(SafetensorsSparkError):
-    """An index of a checkpoint, `*.safetensors.index.json`, that cannot be relied on."""
-
-    def __init__(self, path: str, what: str) -> None:
-        super().__init__(f"{path} is not a valid checkpoint index: {what}. Mend it, or name the files themselves.")
+    """An index of a checkpoint, `*.safetensors.index.json`, that cannot be relied on, or several in one folder."""
 
 
 class InvalidIndexError(SafetensorsSparkError):

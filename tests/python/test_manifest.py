@@ -56,7 +56,7 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
         ({"format_version": 1.0}, "`format_version` is 1.0, expected str"),
         ({"shards": {}}, "`shards` is {}, expected list"),
         ({"shards": [7]}, r"shards\[0\]\. is no object"),
-        ({"shards": [SHARD | {"bytes": -1}]}, r"`shards\[0\]\.bytes` is -1, expected no less than 0"),
+        ({"shards": [SHARD | {"bytes": -1}]}, r"`shards\[0\]\.bytes` is -1, expected a number from 0"),
         ({"shards": [SHARD | {"bytes": True}]}, r"`shards\[0\]\.bytes` is true, expected int"),
         ({"shards": [SHARD | {"crc32c": "xyz"}]}, r"`shards\[0\]\.crc32c` is `xyz`"),
         *(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from safetensors_spark._errors import DatasetChangedError, InvalidCheckpointError
+from safetensors_spark._errors import DatasetChangedError
+from safetensors_spark._files.checkpoint import index_among, is_index, read_weights
 from safetensors_spark._files.header import Header, read_header
 from safetensors_spark._files.manifest import MANIFEST, Manifest, Shard, read_manifest
 from safetensors_spark._files.remote import RemoteFolder
-from safetensors_spark._files.storage import Folder, StorageOptions, is_plain_name, open_folder
+from safetensors_spark._files.storage import Folder, StorageOptions, open_folder
 
 SUFFIX = ".safetensors"
 
@@ -72,24 +72,48 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
         DatasetChangedError: writers commit faster than the dataset can be listed.
     """
     text = os.fspath(path)
-    if text.endswith(SUFFIX) or Path(text).is_file():
-        parent, name = re.fullmatch(r"(.*?)[/\\]*([^/\\]+)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-        folder = open_folder(parent or ("/" if text.startswith("/") else "."), storage_options)
-        length = folder.size(name)
-        return Contents(folder, "file", (Shard(name, length),), {name: length})
-    folder = open_folder(text, storage_options)
+    parent, name = _split(text)
+    if name == MANIFEST or name.endswith(SUFFIX) or is_index(name) or Path(text).is_file():
+        folder = open_folder(parent, storage_options)
+        if folder.is_file(name):
+            return _of_file(folder, name)
+    return _of_folder(open_folder(text, storage_options))
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The folder above, and the last name."""
+    parent, name = re.fullmatch(r"(.*?)[/\\]*([^/\\]*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
+    return parent or ("/" if path.startswith("/") else "."), name
+
+
+def _of_file(folder: Folder, name: str) -> Contents:
+    """What the path of a file stands for."""
+    if name == MANIFEST:
+        return _of_folder(folder)
+    if is_index(name):
+        return _checkpoint(folder, name)
+    length = folder.size(name)
+    return Contents(folder, "file", (Shard(name, length),), {name: length})
+
+
+def _of_folder(folder: Folder) -> Contents:
     manifest, names = _listed(folder)
     if manifest:
         return Contents(folder, "dataset", manifest.shards, names, manifest=manifest)
-    indexes = [name for name in names if re.fullmatch(r"[^_.].*\.safetensors\.index\.json", name)]
-    if len(indexes) == 1:
-        weights = _weights(folder, indexes[0])
-        shards = tuple(Shard(name, names.get(name)) for name in sorted(set(weights.values())))
-        return Contents(folder, "checkpoint", shards, names, weights=weights)
+    if index := index_among(names, folder.location):
+        return _checkpoint(folder, index)
     shards = tuple(Shard(name, names[name]) for name in sorted(names) if name.endswith(SUFFIX) and name[0] not in "_.")
     if not shards:
         raise FileNotFoundError(f"{folder.location} has no {MANIFEST}, no checkpoint's index, and no *{SUFFIX} files")
     return Contents(folder, "folder", shards, names)
+
+
+def _checkpoint(folder: Folder, index: str) -> Contents:
+    weights = read_weights(folder, index)
+    wanted = sorted(set(weights.values()))
+    names = _names(folder, wanted)
+    shards = tuple(Shard(name, names.get(name)) for name in wanted)
+    return Contents(folder, "checkpoint", shards, names, weights=weights)
 
 
 def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
@@ -97,7 +121,7 @@ def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
     before = None
     for _ in range(_ATTEMPTS):
         manifest = _manifest(folder)
-        names = _names(folder, manifest)
+        names = _names(folder, _files_of(manifest))
         if manifest is None:
             if MANIFEST not in names:
                 return None, names
@@ -108,11 +132,15 @@ def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:
     raise DatasetChangedError(f"{folder.location} changes faster than it can be listed: open it again.")
 
 
-def _names(folder: Folder, manifest: Manifest | None) -> Mapping[str, int]:
-    """The lengths of all files; at an HTTP server, which may not list them, of those that the manifest names."""
-    if manifest and isinstance(folder, RemoteFolder) and folder.is_http:
-        return folder.lengths([*(shard.file for shard in manifest.shards), *(one.file for one in manifest.index_parts)])
-    return folder.names()
+def _names(folder: Folder, wanted: Sequence[str]) -> Mapping[str, int]:
+    """The lengths of all files; at an HTTP server, which may not list them, of those that are wanted."""
+    return folder.lengths(wanted) if wanted and isinstance(folder, RemoteFolder) and folder.is_http else folder.names()
+
+
+def _files_of(manifest: Manifest | None) -> list[str]:
+    if manifest is None:
+        return []
+    return [*(shard.file for shard in manifest.shards), *(part.file for part in manifest.index_parts)]
 
 
 def _manifest(folder: Folder) -> Manifest | None:
@@ -125,20 +153,3 @@ def _manifest(folder: Folder) -> Manifest | None:
 def _has_all(names: Mapping[str, int], manifest: Manifest) -> bool:
     shards = all(names.get(shard.file) == shard.bytes for shard in manifest.shards)
     return shards and all(part.file in names for part in manifest.index_parts)
-
-
-def _weights(folder: Folder, name: str) -> Mapping[str, str]:
-    """The file of each tensor, by the checkpoint's index."""
-    path = f"{folder.location}/{name}"
-    try:
-        found = json.loads(folder.read(name))["weight_map"]
-    except (ValueError, KeyError, TypeError):
-        raise InvalidCheckpointError(path, "it is not JSON with an object `weight_map`") from None
-    if not isinstance(found, dict) or not found:
-        raise InvalidCheckpointError(path, "its `weight_map` is not an object with tensors")
-    for tensor, file in found.items():
-        if not isinstance(file, str) or not is_plain_name(file):
-            raise InvalidCheckpointError(
-                path, f"tensor `{tensor}` is in {file!r:.100}, which is no name of a file beside it"
-            )
-    return found

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from safetensors_spark._errors import InvalidFileError
+from safetensors_spark._files.json_text import check_surrogates
 
 # Bits of an element.
 DTYPES: Mapping[str, int] = {
@@ -31,9 +31,6 @@ _U64 = 1 << 64
 # What the library's JSON parser allows.
 _DEEPEST = 127
 _GREATEST_EXPONENT = 308
-
-_SECOND_HALF = r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPES = re.compile(rf"\\(?:u[dD][89abAB][0-9a-fA-F]{{2}}{_SECOND_HALF}|(?P<alone>u[dD][89a-fA-F])|.)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -113,8 +110,7 @@ def _height(value: Any) -> int:
 
 def _parse(text: str) -> tuple[dict[str, str], dict[str, TensorInfo]]:
     """Metadata, and tensors by name. Raises ValueError for what the library's types do not take."""
-    if "\\u" in text and any(escape["alone"] for escape in _ESCAPES.finditer(text)):
-        raise ValueError("a surrogate that is escaped alone")
+    check_surrogates(text)
     members = _JSON.decode(text)
     if not isinstance(members, _Members):
         raise ValueError("it is not a JSON object")

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from safetensors_spark._errors import InvalidManifestError
 from safetensors_spark._files.format_version import check_readable
+from safetensors_spark._files.json_text import parse_json
 from safetensors_spark._files.storage import Folder, is_plain_name
 
 MANIFEST = "dataset_manifest.json"
@@ -105,7 +106,7 @@ def read_manifest(folder: Folder) -> Manifest:
 def parse_manifest(content: bytes, name: str) -> Manifest:
     """What the JSON says; errors call it `name`. Raises as `read_manifest` does."""
     try:
-        root = _Fields(json.loads(content), name, "")
+        root = _Fields(parse_json(content), name, "")
     except ValueError as error:
         raise InvalidManifestError(name, f"it is not JSON ({error})") from None
     root.check_version("format_version")
@@ -185,8 +186,8 @@ class _Fields:
 
     def count(self, name: str) -> int:
         found = self.value(name, int)
-        if found < 0:
-            raise self._refuse(f"`{self._place}{name}` is {found}, expected no less than 0")
+        if not _is_size(found):
+            raise self._refuse(f"`{self._place}{name}` is {found}, expected a number from 0 to 2^63 - 1")
         return found
 
     def file_name(self, name: str) -> str:
@@ -198,7 +199,7 @@ class _Fields:
 
     def dims(self, name: str) -> tuple[int, ...] | None:
         found = self.optional(name, list)
-        if found is not None and not all(type(dim) is int and dim >= 0 for dim in found):
+        if found is not None and not all(map(_is_size, found)):
             raise self._refuse(f"`{self._place}{name}` is {json.dumps(found)[:100]}, expected dimensions")
         return None if found is None else tuple(found)
 
@@ -208,3 +209,7 @@ class _Fields:
 
     def _refuse(self, what: str) -> InvalidManifestError:
         return InvalidManifestError(self._manifest, what)
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63

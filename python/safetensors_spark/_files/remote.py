@@ -64,6 +64,13 @@ class RemoteFolder:
             found = zip(wanted, threads.map(self._length, wanted), strict=True)
             return {name: length for name, length in found if length is not None}
 
+    def is_file(self, name: str) -> bool:
+        """Whether there is a file by this name."""
+        try:
+            return bool(self._call(name, lambda: self.filesystem.info(self._path(name)))["type"] == "file")
+        except FileNotFoundError:
+            return False
+
     def size(self, name: str) -> int:
         """How many bytes the file has."""
         length = self._call(name, lambda: self.filesystem.size(self._path(name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
+from errno import ELOOP, ENOENT
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -63,11 +63,18 @@ class LocalFolder:
         lengths = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
-                # A running writer deletes its lock and its temporary files.
-                with suppress(FileNotFoundError):
+                try:
                     if entry.is_file():
                         lengths[entry.name] = entry.stat().st_size
+                except OSError as error:
+                    # A running writer deletes its lock and its temporary files. A link may lead to itself.
+                    if error.errno not in (ENOENT, ELOOP):
+                        raise
         return lengths
+
+    def is_file(self, name: str) -> bool:
+        """Whether there is a file by this name."""
+        return (self.path / name).is_file()
 
     def size(self, name: str) -> int:
         """How many bytes the file has."""

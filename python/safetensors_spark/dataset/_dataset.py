@@ -53,6 +53,10 @@ def open_dataset(
         SafetensorsSparkError: it is a dataset by key, which has no samples; or a column is not in it.
     """
     contents = look(path, storage_options)
+    if contents.kind == "checkpoint":
+        raise SafetensorsSparkError(
+            f"{contents.location} is a checkpoint, which has no samples: open it with `open_store`."
+        )
     if contents.manifest and contents.manifest.mode != "batch":
         raise SafetensorsSparkError(
             f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "

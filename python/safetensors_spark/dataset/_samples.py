@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from safetensors_spark._errors import DamagedShardError
+from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
@@ -71,10 +71,12 @@ def _counted(contents: Contents) -> Iterator[Shard]:
 
 def _samples(contents: Contents, shard: Shard) -> int:
     """The samples of a shard that no manifest counts."""
-    counts = {tensor.name: tensor.shape[0] if tensor.shape else None for tensor in contents.header(shard).tensors}
-    if len(set(counts.values())) != 1 or None in counts.values():
-        raise DamagedShardError(
-            f"{contents.folder.location}/{shard.file}: its tensors have {counts} samples, and must agree in their "
-            "first dimension to be read by samples."
+    tensors = contents.header(shard).tensors
+    counts = {tensor.shape[0] if tensor.shape else "none": tensor.name for tensor in tensors}
+    if len(counts) != 1 or "none" in counts:
+        shown = ", ".join(f"`{name:.100}` has {count}" for count, name in list(counts.items())[:2])
+        raise SafetensorsSparkError(
+            f"{contents.folder.location}/{shard.file} is not a file of samples: its tensors must have the same first "
+            f"dimension, but {shown or 'it has no tensors'}. If they are weights, open it with `open_store`."
         )
-    return next(count for count in counts.values() if count is not None)
+    return tensors[0].shape[0]

@@ -1,0 +1,141 @@
+"""What a path may be: a folder or file of any name, a manifest, an index of a checkpoint; and what is refused."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import safetensors_spark as sts
+from handmade import Handmade
+from safetensors_spark.dataset import open_dataset, open_store
+
+INDEX = "model.safetensors.index.json"
+VARIANT = "model.safetensors.index.fp16.json"
+
+
+def save(path: Path, **tensors: Any) -> Path:
+    save_file({name: np.array(values, np.float32) for name, values in tensors.items()}, path)
+    return path
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A model in two precisions, each with an index."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for index, file, value in ((INDEX, "model.safetensors", 1), (VARIANT, "model.fp16.safetensors", 2)):
+        save(folder / file, w=[value], b=[[value], [value]])
+        (folder / index).write_text(json.dumps({"weight_map": {"w": file, "b": file}}))
+    return folder
+
+
+def test_an_index_of_a_variant_counts_only_by_its_name(checkpoint: Path) -> None:
+    assert open_store(checkpoint)["w"].tolist() == [1]
+    assert open_store(checkpoint / VARIANT)["w"].tolist() == [2]
+    (checkpoint / INDEX).unlink()
+    assert open_store(checkpoint)["w"].tolist() == [2]
+
+
+def test_two_indexes_of_checkpoints_are_refused(checkpoint: Path) -> None:
+    (checkpoint / "other.safetensors.index.json").write_bytes((checkpoint / VARIANT).read_bytes())
+    with pytest.raises(sts.InvalidCheckpointError) as raised:
+        open_store(checkpoint)
+    assert str(raised.value) == (
+        f"{checkpoint} has several checkpoint indexes: {INDEX}, other.safetensors.index.json. "
+        "Give the path of one of them."
+    )
+    assert open_store(checkpoint / "other.safetensors.index.json")["w"].tolist() == [2]
+    assert open_store(str(checkpoint / INDEX))["w"].tolist() == [1]
+
+
+def test_a_checkpoint_has_no_samples(checkpoint: Path) -> None:
+    said = f"{checkpoint} is a checkpoint, which has no samples: open it with `open_store`."
+    with pytest.raises(sts.SafetensorsSparkError, match=f"^{said}$"):
+        open_dataset(checkpoint)
+
+
+def test_a_model_in_one_file_has_no_samples(tmp_path: Path) -> None:
+    file = save(tmp_path / "model.safetensors", **{f"layer.{n}.weight": [n] * (n + 1) for n in range(1000)})
+    for path in (file, tmp_path):
+        with pytest.raises(sts.SafetensorsSparkError, match="open it with `open_store`") as raised:
+            open_dataset(path)
+        assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize("where", ["", "memory://test-paths"])
+def test_a_folder_named_like_a_file(tmp_path: Path, where: str) -> None:
+    folder = tmp_path / "all.safetensors"
+    folder.mkdir()
+    save(folder / "a.safetensors", x=[1, 2])
+    path = str(folder)
+    if where:
+        fsspec.filesystem("memory").put(f"{folder}/", "/test-paths/all.safetensors/", recursive=True)
+        path = f"{where}/all.safetensors"
+    assert open_store(path)["x"].tolist() == [1, 2]
+    assert open_store(f"{path}/a.safetensors")["x"].tolist() == [1, 2]
+
+
+def test_a_manifest_stands_for_its_dataset(tmp_path: Path) -> None:
+    made = Handmade(tmp_path)
+    made.shard(a=[1.0])
+    made.commit()
+    save(tmp_path / "beside.safetensors", b=[2])
+    assert list(open_store(tmp_path / "dataset_manifest.json")) == ["a"]
+
+
+def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
+    save(tmp_path / "a.safetensors", x=[1, 2])
+    (tmp_path / "loop").symlink_to("loop")
+    assert open_store(tmp_path)["x"].tolist() == [1, 2]
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+MANIFESTS: dict[str, Callable[[str], str | bytes]] = {
+    "deep JSON": lambda text: DEEP,
+    "a number beyond 63 bits": lambda text: re.sub(r'"bytes": \d+', f'"bytes": {1 << 63}', text),
+    "a number of many digits": lambda text: re.sub(r'"bytes": \d+', f'"bytes": 1{"0" * 5000}', text),
+    "a dimension beyond 63 bits": lambda text: text.replace('"shape": null', f'"shape": [{1 << 63}]'),
+    "half of a surrogate pair": lambda text: text.replace('"name": "v"', '"name": "\\ud800"'),
+    "no UTF-8": lambda text: text.encode().replace(b'"name": "v"', b'"name": "\xff"'),
+}
+
+
+@pytest.mark.parametrize("what", MANIFESTS)
+def test_a_manifest_that_is_odd(tmp_path: Path, what: str) -> None:
+    made = Handmade(tmp_path)
+    made.shard(a=[1.0])
+    made.commit()
+    path = tmp_path / "dataset_manifest.json"
+    before = path.read_text()
+    odd = MANIFESTS[what](before)
+    assert odd != before
+    path.write_bytes(odd if isinstance(odd, bytes) else odd.encode())
+    with pytest.raises(sts.InvalidManifestError, match="is not a valid dataset manifest"):
+        open_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        DEEP,
+        f'{{"weight_map": {DEEP}}}',
+        '{"weight_map": {"\\udc00": "a.safetensors"}}',
+        '{"weight_map": {"a": 1}}',
+        '{"weight_map": []}',
+        "[]",
+        "",
+    ],
+    ids=range(7),
+)
+def test_an_index_of_a_checkpoint_that_is_odd(tmp_path: Path, content: str) -> None:
+    save(tmp_path / "a.safetensors", a=[1])
+    (tmp_path / INDEX).write_text(content)
+    with pytest.raises(sts.InvalidCheckpointError, match=f"{INDEX} is not a valid checkpoint index"):
+        open_store(tmp_path)
