@@ -244,10 +244,11 @@ def test_the_connector_writes_the_same_json(spark: SparkSession, tmp_path: Path)
         scala.apply(str(tmp_path), hadoop)
 
 
-def test_mlflow_finds_it_without_pyspark_and_without_a_warning() -> None:
+@pytest.mark.parametrize("first", ["mlflow.data", "safetensors_spark.mlflow"])
+def test_mlflow_finds_it_without_pyspark_and_without_a_warning(first: str) -> None:
     script = (
         "import sys, warnings; sys.modules['pyspark'] = None; warnings.filterwarnings('error', message='Failure'); "
-        "import mlflow.data; from mlflow.data.sources import SafetensorsDatasetSource; "
+        f"import {first}; import mlflow.data; from mlflow.data.sources import SafetensorsDatasetSource; "
         "print(mlflow.data.from_safetensors.__name__)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

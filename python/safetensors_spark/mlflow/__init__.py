@@ -12,6 +12,9 @@ from safetensors_spark._extras import require
 
 require("mlflow", ("mlflow",))
 
+# MLflow loads the entry points while it is imported, which needs modules of ours that are not half imported.
+import mlflow.data  # noqa: E402, F401
+
 from safetensors_spark._files.manifest import Column, IndexPart, Manifest, Shard  # noqa: E402
 from safetensors_spark.mlflow._dataset import SafetensorsDataset, from_safetensors, log_dataset  # noqa: E402
 from safetensors_spark.mlflow._source import SafetensorsDatasetSource, StoredDataset  # noqa: E402
