@@ -4,10 +4,8 @@ import json
 import os
 import pickle
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +20,7 @@ from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from safetensors_spark._commands.cli import main
+from safetensors_spark._files.cache import Cache
 from safetensors_spark.dataset import open_dataset
 from spark_io import MANIFEST, Dataset, frame, write
 
@@ -188,7 +187,7 @@ def test_remote_shards_are_kept_on_disk_within_a_limit(written: Dataset, tmp_pat
     ds = open_dataset("memory://data/kept", cache_dir=tmp_path / "cache", cache_bytes=2 * shard)
     assert ds[:]["v"].tolist() == VALUES.tolist()
     assert [batch["n"].tolist() for batch in ds.batches(5)] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-    assert sum(file.stat().st_size for file in (tmp_path / "cache").iterdir()) <= 2 * shard
+    assert sum(one.bytes for one in Cache(tmp_path / "cache", 0).shards()) <= 2 * shard
     # What was downloaded is used again, though the store has lost it.
     whole = open_dataset("memory://data/kept", cache_dir=tmp_path / "all")
     assert len(list(whole)) == ROWS
@@ -210,50 +209,7 @@ def test_remote_shards_are_checked_on_arrival(written: Dataset, tmp_path: Path) 
     with pytest.raises(sts.DamagedShardError, match=f"{written.shards[1].name} has 5 bytes, expected"):
         ds[4]
     assert ds[9]["n"] == 9
-    assert not [
-        file for file in tmp_path.iterdir() if file.suffix != ".part" and file.stat().st_size != ds.shards[2].bytes
-    ]
-
-
-READER = """
-import sys
-from safetensors_spark.dataset import open_dataset
-ds = open_dataset("local://" + sys.argv[1], cache_dir=sys.argv[2])
-print(ds[:]["n"].tolist())
-"""
-
-
-def test_processes_share_downloads_and_never_use_a_killed_one_s_half(written: Dataset, tmp_path: Path) -> None:
-    """`local://` is remote to the reader: fsspec's file system for this machine."""
-    cache = tmp_path / "cache"
-    # Its download stops in the middle, with the lock in its hands.
-    slow = f"""
-import sys, time
-from safetensors_spark.dataset import _cache
-class Slow(_cache.Downloads):
-    def _download(self, file, target):
-        target.write(b"half")
-        target.flush()
-        print("half", flush=True)
-        time.sleep(600)
-_cache.Downloads = Slow
-{READER}"""
-    arguments = [str(written.path), str(cache)]
-    killed = subprocess.Popen([sys.executable, "-c", slow, *arguments], stdout=subprocess.PIPE, text=True)
-    assert killed.stdout is not None
-    assert killed.stdout.readline() == "half\n"
-    others = [
-        subprocess.Popen([sys.executable, "-c", READER, *arguments], stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    time.sleep(1)
-    assert [other.poll() for other in others] == [None] * 3  # they wait for it
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert [other.communicate(timeout=60)[0] for other in others] == [f"{list(range(ROWS))}\n"] * 3
-    assert sorted(file.stat().st_size for file in cache.iterdir()) == sorted(
-        shard["bytes"] for shard in written.manifest["shards"]
-    )
+    assert [one.path.name.partition("-")[2] for one in Cache(tmp_path, 0).shards()] == [written.shards[2].name]
 
 
 def test_names_that_leave_the_directory(copied: Dataset, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ class HttpStore:
         listing: whether it has a page of links for a folder.
         private: whether requests need the password or the signature.
         broken: how many of the next answers for each file break off in the middle.
+        holds: the file whose first answer waits for `held`; `holding` tells that it was asked for.
         requests: of each file, by HTTP's method.
     """
 
@@ -30,6 +31,8 @@ class HttpStore:
         self.ranges = self.listing = True
         self.private = False
         self.broken: Counter[str] = Counter()
+        self.holds = ""
+        self.held, self.holding = threading.Event(), threading.Event()
         self.requests: Counter[tuple[str, str]] = Counter()
 
     @property
@@ -81,6 +84,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         status = 200
         if asked and self.store.ranges:
             status, content = 206, content[int(asked[1]) : int(asked[2]) + 1 if asked[2] else None]
+        if body and name == self.store.holds and not self.store.holding.is_set():
+            self.store.holding.set()
+            self.store.held.wait(60)
         if body and self.store.broken[name]:
             self.store.broken[name] -= 1
             self._send(status, content, body, cut=len(content) // 2)

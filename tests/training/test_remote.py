@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from safetensors_spark._files.cache import Cache
 from safetensors_spark.dataset import open_dataset
 from safetensors_spark.torch import BatchDataset
 from training.conftest import Folder
@@ -65,8 +66,7 @@ def test_a_cache_of_fewer_shards_than_are_read_together(
     for epoch in range(3):
         batches.set_epoch(epoch)
         assert numbers(DataLoader(batches, batch_size=None, num_workers=workers)) == list(range(400))
-    kept = [file.stat().st_size for file in tmp_path.iterdir() if file.suffix != ".part"]
-    assert sum(kept) <= (workers + 1) * shard_bytes
+    assert sum(one.bytes for one in Cache(tmp_path, 0).shards()) <= (workers + 1) * shard_bytes
 
 
 def test_workers_are_forked_while_shards_are_on_their_way(

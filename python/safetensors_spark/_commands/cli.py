@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 
 import safetensors_spark
-from safetensors_spark._commands import demo, doctor, inspect, jar_path, verify
+from safetensors_spark._commands import cache, demo, doctor, inspect, jar_path, verify
 from safetensors_spark._errors import SafetensorsSparkError
 
-_COMMANDS = (jar_path, doctor, inspect, verify, demo)
+_COMMANDS = (jar_path, doctor, inspect, verify, cache, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

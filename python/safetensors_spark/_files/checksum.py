@@ -8,7 +8,7 @@ from typing import BinaryIO
 _CHUNK = 8 << 20
 
 
-def checksum(source: BinaryIO, each: Callable[[bytes], object]) -> tuple[int, str]:
+def checksum(source: BinaryIO, each: Callable[[bytes], object] = len) -> tuple[int, str]:
     """Read a file to its end: its length, and its CRC-32C as a manifest writes it. `each` takes the bytes on their way.
 
     The caller has made sure of the package `crc32c`, which it knows the extra of.

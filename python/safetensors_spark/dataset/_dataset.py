@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -15,7 +14,7 @@ from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
-from safetensors_spark.dataset._cache import Cache, default_directory
+from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import as_array
 
@@ -40,9 +39,9 @@ def open_dataset(
         path: the folder: a local path, or a URL of fsspec.
         columns: the columns to read, all by default; of others no byte is looked at.
         storage_options: what fsspec's file system takes.
-        cache_dir: where shards of a remote dataset are kept, for all processes of the machine; by default in the user's
-            cache folder.
-        cache_bytes: how many bytes they may take there: what was used longest ago goes.
+        cache_dir: the directory for shards of remote datasets, which all processes of the machine may share; by default
+            that of the environment variable `SAFETENSORS_SPARK_CACHE`, or else in the user's cache directory.
+        cache_bytes: the limit of that directory: shards used longest ago are deleted.
 
     Of a folder without a manifest the files are taken in the order of their names; the first dimension of their
     tensors, in which those of a file must agree, counts samples.
@@ -62,8 +61,7 @@ def open_dataset(
             f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "
             "`layout=long`."
         )
-    cache = Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes)
-    return Dataset(contents, columns, cache)
+    return Dataset(contents, columns, fetcher(contents.folder, cache_dir, cache_bytes))
 
 
 class Dataset:
@@ -77,10 +75,10 @@ class Dataset:
         samples: where they lie, for other readers of them, such as `safetensors_spark.torch`.
     """
 
-    def __init__(self, contents: Contents, columns: Sequence[str] | None, cache: Cache) -> None:
+    def __init__(self, contents: Contents, columns: Sequence[str] | None, files: Local | Downloads) -> None:
         self._contents = contents
         self._all_columns = _columns(contents)
-        self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), cache)
+        self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), files)
         self._open = self.samples.open(as_array)
 
     @property
@@ -140,12 +138,12 @@ class Dataset:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
         end = len(self) - len(self) % batch_size if drop_last else len(self)
         for begin in range(0, end, batch_size):
-            self._prefetch(self.samples.which(min(begin + batch_size, end) - 1) + 1)
+            self._prefetch(self.samples.which(begin), self.samples.which(min(begin + batch_size, end) - 1))
             yield self[begin : begin + batch_size]
 
     def __iter__(self) -> Iterator[Sample]:
         for which, shard in enumerate(self.shards):
-            self._prefetch(which + 1)
+            self._prefetch(which, which)
             arrays = self._open.columns(shard)
             for row in range(shard.samples or 0):
                 yield {name: array[row] for name, array in arrays.items()}
@@ -158,9 +156,9 @@ class Dataset:
         which = self.samples.which(number)
         return which, number - int(self.samples.begins[which])
 
-    def _prefetch(self, which: int) -> None:
-        """The shards from this one on."""
-        self._open.prefetch(self.shards[which : which + _AHEAD])
+    def _prefetch(self, first: int, last: int) -> None:
+        """These shards, which are needed now, and the next ones."""
+        self._open.prefetch(self.shards[first : last + 1 + _AHEAD])
 
     def _empty(self) -> Batch:
         return {name: array[:0] for shard in self.shards[:1] for name, array in self._open.columns(shard).items()}

@@ -11,7 +11,7 @@ from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark.dataset._cache import Cache, fetcher
+from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._shards import OpenShards, T, View
 
 
@@ -25,13 +25,13 @@ class Samples:
         begins: for each of them the number of its first sample.
     """
 
-    def __init__(self, contents: Contents, columns: Sequence[str], cache: Cache) -> None:
+    def __init__(self, contents: Contents, columns: Sequence[str], files: Local | Downloads) -> None:
         self.contents = contents
         self.columns = tuple(columns)
         self.shards = tuple(_counted(contents))
         ends = np.cumsum([0, *(shard.samples or 0 for shard in self.shards)], dtype=np.int64)
         self.begins, self._length = ends[:-1], int(ends[-1])
-        self._files = fetcher(contents.folder, cache)
+        self._files = files
 
     def __len__(self) -> int:
         return self._length
