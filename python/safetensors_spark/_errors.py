@@ -1,8 +1,18 @@
 """The errors of this package; the tree stands in the package's docstring."""
 
 
+def printable(text: str) -> str:
+    """The text without terminal escape sequences and the like, which names of tensors and files may have."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
 class SafetensorsSparkError(Exception):
     """Base of every error that this package raises on its own account."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class IncompatibleVersionError(SafetensorsSparkError):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import safetensors_spark
 from safetensors_spark._commands import cache, demo, doctor, inspect, jar_path, verify
-from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._errors import SafetensorsSparkError, printable
 
 _COMMANDS = (jar_path, doctor, inspect, verify, cache, demo)
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(args.run(args))
     except (SafetensorsSparkError, OSError, RuntimeError) as error:
-        print(f"safetensors-spark: {error}", file=sys.stderr)
+        print(printable(f"safetensors-spark: {error}"), file=sys.stderr)
         return 2
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+
+from safetensors_spark._errors import printable
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Table:
 
 def show(table: Table) -> None:
     """Print the table to standard output."""
+    rows = [tuple(map(printable, row)) for row in table.rows]
+    table = replace(table, title=printable(table.title), rows=rows)
     if sys.stdout.isatty() and find_spec("rich"):
         _show_rich(table)
     else:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from safetensors_spark._commands import tables
+from safetensors_spark._errors import printable
 from safetensors_spark._files.contents import look
 from safetensors_spark._files.verify import Progress, Report, verify
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         rows = [(fault.file, fault.what) for fault in report.faults]
         tables.show(tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))
     for note in report.notes:
-        print(f"Note: {note}.")
+        print(printable(f"Note: {note}."))
     print(_summary(report))
     return 1 if report.faults else 0
 

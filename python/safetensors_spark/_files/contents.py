@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from safetensors_spark._errors import DatasetChangedError
+from safetensors_spark._errors import DatasetChangedError, printable
 from safetensors_spark._files.checkpoint import index_among, is_index, read_weights
 from safetensors_spark._files.header import Header, read_header
 from safetensors_spark._files.manifest import MANIFEST, Manifest, Shard, read_manifest
@@ -59,7 +59,7 @@ class Contents:
         """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
         path, length = f"{self.folder.location}/{shard.file}", self.length(shard)
         if length is None:
-            raise FileNotFoundError(f"{path} is not there")
+            raise FileNotFoundError(printable(f"{path} is not there"))
         return read_header(lambda start, end: self.folder.read(shard.file, start, end), length, path)
 
 

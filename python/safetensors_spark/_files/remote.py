@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote, unquote
 
+from safetensors_spark._errors import printable
 from safetensors_spark._files.retries import retried
 from safetensors_spark._files.secrets import without_secrets
 
@@ -75,7 +76,7 @@ class RemoteFolder:
         """How many bytes the file has."""
         length = self._call(name, lambda: self.filesystem.size(self._path(name)))
         if length is None:
-            raise OSError(f"{self.location}/{name}: the server does not tell its length")
+            raise OSError(printable(f"{self.location}/{name}: the server does not tell its length"))
         return int(length)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
@@ -118,7 +119,7 @@ class RemoteFolder:
             return None
 
     def _call(self, name: str, call: Callable[[], _T]) -> _T:
-        return retried(f"{self.location}/{name}".rstrip("/"), call)
+        return retried(printable(f"{self.location}/{name}".rstrip("/")), call)
 
 
 def _cut(content: bytes, start: int, end: int | None) -> bytes:

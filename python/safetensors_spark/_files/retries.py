@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from safetensors_spark._errors import printable
 from safetensors_spark._files.secrets import without_secrets
 
 _LOGGER = logging.getLogger("safetensors_spark")
@@ -67,7 +68,7 @@ def _is_final(error: Exception) -> bool:
 
 
 def _said(error: Exception) -> str:
-    return without_secrets(f"{type(error).__name__}: {error}")
+    return printable(without_secrets(f"{type(error).__name__}: {error}"))
 
 
 def _shown(name: str, error: Exception) -> OSError:

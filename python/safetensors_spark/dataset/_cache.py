@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO
 
-from safetensors_spark._errors import DamagedShardError
+from safetensors_spark._errors import DamagedShardError, printable
 from safetensors_spark._extras import require
 from safetensors_spark._files.cache import Cache, default_directory
 from safetensors_spark._files.checksum import checksum
@@ -92,7 +92,7 @@ class Downloads(Forked):
                 f"{name} has changed on its way or at its place: its CRC-32C is {found}, and the manifest says "
                 f"{shard.crc32c}."
             )
-        _LOGGER.info("downloaded %s: %.1f MB in %.1f s", name, length / 1e6, seconds)
+        _LOGGER.info("downloaded %s: %.1f MB in %.1f s", printable(name), length / 1e6, seconds)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_folder": self._folder, "_cache": self._cache}

@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError, printable
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
@@ -149,7 +149,8 @@ class Dataset:
                 yield {name: array[row] for name, array in arrays.items()}
 
     def __repr__(self) -> str:
-        return f"<Dataset {self._contents.location}: {len(self):,} samples of {', '.join(self.samples.columns)}>"
+        columns = printable(", ".join(self.samples.columns))
+        return f"<Dataset {self._contents.location}: {len(self):,} samples of {columns}>"
 
     def _locate(self, number: int) -> tuple[int, int]:
         """The sample's shard, and its row there."""

@@ -6,7 +6,7 @@ import mmap
 import os
 from typing import TypeAlias
 
-from safetensors_spark._errors import DamagedShardError, DatasetChangedError
+from safetensors_spark._errors import DamagedShardError, DatasetChangedError, printable
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Manifest, Shard, read_manifest
 from safetensors_spark.dataset._cache import Downloads, Local
@@ -42,10 +42,11 @@ def check_length(contents: Contents, shard: Shard, length: int) -> None:
 
 def missing(contents: Contents, shard: Shard) -> Exception:
     """What to say of a shard that is not there."""
-    return changed(contents) or FileNotFoundError(
+    what = (
         f"{contents.folder.location}/{shard.file} is not there: the dataset has lost it. `safetensors-spark verify` "
         "tells what else is wrong."
     )
+    return changed(contents) or FileNotFoundError(printable(what))
 
 
 def changed(contents: Contents) -> DatasetChangedError | None:
