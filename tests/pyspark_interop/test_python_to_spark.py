@@ -50,13 +50,12 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("dtype", ARRAYS)
-def test_tensor_arrives_with_dtype_shape_and_bytes(spark: SparkSession, tmp_path: Path, dtype: str) -> None:
-    path = tmp_path / "one.safetensors"
-    save_file({"x": ARRAYS[dtype]}, path)
+def test_tensors_of_every_dtype_arrive_with_shape_and_bytes(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "all.safetensors"
+    save_file(ARRAYS, path)
     [row] = read(spark, path).collect()
-    assert (row.x.dtype, row.x.shape) == (dtype, [2, 3])
-    assert bytes(row.x.data) == ARRAYS[dtype].tobytes()
+    found = {name: (tensor.dtype, tensor.shape, bytes(tensor.data)) for name, tensor in row.asDict().items()}
+    assert found == {dtype: (dtype, [2, 3], array.tobytes()) for dtype, array in ARRAYS.items()}
 
 
 def test_packed_f4_arrives_with_its_logical_shape(spark: SparkSession, tmp_path: Path) -> None:
@@ -69,14 +68,14 @@ def test_packed_f4_arrives_with_its_logical_shape(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("dtype", WIDE_VALUES)
-def test_st_to_array_gives_the_values_as_float32(spark: SparkSession, tmp_path: Path, dtype: str) -> None:
+def test_st_to_array_gives_the_values_as_float32(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "values.safetensors"
-    save_file({"x": WIDE_VALUES[dtype]}, path)
-    [row] = read(spark, path).select(st_to_array("x").alias("values")).collect()
-    with np.errstate(over="ignore"):
-        expected = WIDE_VALUES[dtype].astype(np.float32)
-    np.testing.assert_allclose(np.array(row["values"], np.float32), expected, rtol=1e-6)
+    save_file(WIDE_VALUES, path)
+    [row] = read(spark, path).select(*(st_to_array(dtype).alias(dtype) for dtype in WIDE_VALUES)).collect()
+    for dtype, values in WIDE_VALUES.items():
+        with np.errstate(over="ignore"):
+            expected = values.astype(np.float32)
+        np.testing.assert_allclose(np.array(row[dtype], np.float32), expected, rtol=1e-6, err_msg=dtype)
 
 
 @pytest.mark.short

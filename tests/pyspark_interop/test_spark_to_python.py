@@ -63,13 +63,13 @@ ARRAY_TYPES: dict[str, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("element", ARRAY_TYPES)
-def test_array_takes_its_own_dtype(spark: SparkSession, path: Path, element: str) -> None:
-    dtype, values = ARRAY_TYPES[element]
-    df = frame(spark, f"x array<{element}>", (values,), (values[::-1],))
-    loaded = load(write(df, path, batch_size=2).shard)["x"]
-    expected = np.array([values, values[::-1]], NUMPY_TYPES[dtype])
-    assert (loaded.dtype, loaded.shape, loaded.data) == (dtype, (2, 3), expected.tobytes())
+def test_arrays_take_their_own_dtypes(spark: SparkSession, path: Path) -> None:
+    rows = [tuple(values[::step] for _, values in ARRAY_TYPES.values()) for step in (1, -1)]
+    df = frame(spark, ", ".join(f"{element} array<{element}>" for element in ARRAY_TYPES), *rows)
+    assert load(write(df, path, batch_size=2).shard) == {
+        element: Tensor(dtype, (2, 3), np.array([values, values[::-1]], NUMPY_TYPES[dtype]).tobytes())
+        for element, (dtype, values) in ARRAY_TYPES.items()
+    }
 
 
 TARGETS = ["F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"]
@@ -163,7 +163,7 @@ def test_safe_open_gives_numpy_arrays(spark: SparkSession, path: Path) -> None:
         np.testing.assert_array_equal(file.get_slice("label")[1:], np.array([[8]]))
 
 
-HALF_DTYPES = ["F16", "BF16"]
+HALF_DTYPES: list[Literal["F16", "BF16"]] = ["F16", "BF16"]
 
 # Ties, bits on both sides of ties, subnormals of the target, and values that no rounding touches.
 HALVES = np.array(
@@ -190,25 +190,24 @@ def same(found: np.ndarray[Any, Any], expected: np.ndarray) -> None:
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("dtype", HALF_DTYPES)
 @pytest.mark.parametrize("rounding", [None, "truncate", "nearest_even"])
-def test_half_floats_round_as_told(spark: SparkSession, path: Path, dtype: str, rounding: str | None) -> None:
-    df = frame(spark, "x array<float>", (HALVES.tolist(),))
+def test_half_floats_round_as_told(spark: SparkSession, path: Path, rounding: str | None) -> None:
+    df = frame(spark, "F16 array<float>, BF16 array<float>", (HALVES.tolist(), HALVES.tolist()))
     options = {} if rounding is None else {"rounding": rounding}
-    found = load(write(df, path, batch_size=1, dtype=dtype, **options).shard)["x"].array[0]
-    same(found, HALVES.astype(NUMPY_TYPES[dtype]) if rounding == "nearest_even" else truncated(HALVES, dtype))
+    loaded = load(write(df, path, batch_size=1, dtype='{"F16": "F16", "BF16": "BF16"}', **options).shard)
+    for dtype in HALF_DTYPES:
+        expected = HALVES.astype(NUMPY_TYPES[dtype]) if rounding == "nearest_even" else truncated(HALVES, dtype)
+        same(loaded[dtype].array[0], expected)
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("dtype", HALF_DTYPES)
-def test_arr_to_st_writes_what_the_writer_writes(
-    spark: SparkSession, path: Path, dtype: Literal["F16", "BF16"]
-) -> None:
+def test_arr_to_st_writes_what_the_writer_writes(spark: SparkSession, path: Path) -> None:
     df = frame(spark, "x array<float>", (HALVES.tolist(),))
-    tensors = df.select(arr_to_st("x", [4, 5], dtype).alias("x"))
-    found = load(write(tensors, path, batch_size=1).shard)["x"]
-    assert (found.dtype, found.shape) == (dtype, (1, 4, 5))
-    same(found.array.ravel(), truncated(HALVES, dtype))
+    tensors = df.select(*(arr_to_st("x", [4, 5], dtype).alias(dtype) for dtype in HALF_DTYPES))
+    loaded = load(write(tensors, path, batch_size=1).shard)
+    for dtype in HALF_DTYPES:
+        assert (loaded[dtype].dtype, loaded[dtype].shape) == (dtype, (1, 4, 5))
+        same(loaded[dtype].array.ravel(), truncated(HALVES, dtype))
 
 
 @pytest.mark.short

@@ -1,8 +1,6 @@
 """The typed helpers build the SQL functions' calls from Python values and from columns."""
 
 import struct
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,16 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array, st_to_array_double, st_to_array_long
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g")
-        yield sts.configure(builder.config("spark.ui.enabled", "false")).getOrCreate()
 
 
 def _value(spark: SparkSession, column: Column) -> Any:
