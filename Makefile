@@ -73,7 +73,7 @@ test-sparks: environments
 # Training: in an environment of its own, since PyTorch takes gigabytes.
 test-torch: jar $(UV)
 	@echo "== pytest, PyTorch"
-	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --no-group mlflow --group torch
+	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --no-group mlflow --group training
 	.venv-torch/bin/python -m pytest tests/training
 
 environments: jar $(UV)

@@ -67,7 +67,7 @@ def test_what_no_sample_has(written: Dataset) -> None:
     with pytest.raises(IndexError, match="samples are numbered 0 to 9, and -1 to 10 are asked for"):
         ds.take([-1, 10])
     with pytest.raises(ValueError, match="batch_size is 0"):
-        next(ds.batches(0))
+        ds.batches(0)
     with pytest.raises(sts.SafetensorsSparkError, match="has no column `w`; it has v, n, h"):
         open_dataset(written.path, columns=["w"])
 

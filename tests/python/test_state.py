@@ -78,3 +78,13 @@ def test_a_malformed_state_names_the_value(state: dict[str, Any], message: str) 
 def test_what_is_no_state(state: Any) -> None:
     with pytest.raises(SafetensorsSparkError, match="no state of batches"):
         from_state(state)
+
+
+def test_a_state_of_another_version() -> None:
+    with pytest.raises(SafetensorsSparkError, match="of version 2, and this safetensors-spark reads version 1"):
+        from_state(changed(safetensors_spark=2))
+
+
+def test_several_states() -> None:
+    with pytest.raises(SafetensorsSparkError, match="has several states of batches"):
+        from_state({"train": STATE, "test": changed(epoch=3)})

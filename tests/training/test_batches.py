@@ -101,16 +101,22 @@ def test_workers_take_the_same_batches(points: Dataset, context: str, persistent
     # A state is for one iteration.
     batches.load_state_dict(batches.state_dict(batches=5))
     assert in_steps([numbers(loader)]) == expected(batches, 1)[15:]
-    assert in_steps([numbers(loader)]) == expected(batches, 1)
-    batches.set_epoch(2)
+    # The next iteration is the next epoch, unless one is set.
     assert in_steps([numbers(loader)]) == expected(batches, 2)
+    assert batches.epoch == 2
+    assert in_steps([numbers(loader)]) == expected(batches, 3)
+    for epoch in (3, 1, 1):
+        batches.set_epoch(epoch)
+        assert in_steps([numbers(loader)]) == expected(batches, epoch)
+    # What the main process takes counts as well.
+    assert in_steps([numbers(batches)]) == expected(batches, 2)
+    assert in_steps([numbers(loader)]) == expected(batches, 3)
 
 
 def test_threads_take_the_same_batches(points: Dataset) -> None:
     for threads in (0, 1, 5):
         batches = dataset(points, threads=threads)
-        assert in_steps([numbers(batches)]) == expected(batches, 0)
-        # An iteration that is left does not disturb the next.
+        # An iteration that is left does not count.
         iterator = iter(batches)
         next(iterator)
         del iterator
@@ -170,8 +176,8 @@ def test_stateful_dataloader(points: Dataset, count: int) -> None:
             second, again = loader()
             second.load_state_dict(state)
             assert taken + in_steps([numbers(second)]) == order
-            # The next iteration is a whole epoch again, and the next epoch another one.
-            assert in_steps([numbers(second)]) == order
+            # The next iteration is the next epoch, and that epoch again if it is set.
+            assert in_steps([numbers(second)]) == expected(again, 5)
             again.set_epoch(5)
             assert in_steps([numbers(second)]) == expected(again, 5)
             pair = [dataset(points, 4, rank, 2) for rank in range(2)]
@@ -201,27 +207,6 @@ def test_a_stateful_dataloader_of_another_world(points: Dataset) -> None:
         dataset(points).load_state_dict(seldom.state_dict())
 
 
-def test_states_that_do_not_fit(points: Dataset, numbered: Folder) -> None:
-    state = dataset(points).state_dict()
-    for other, message in (
-        (dataset(open_dataset(numbered([*COUNTS, 2]))), "of another dataset of 34 samples than this one of 36"),
-        (dataset(open_dataset(numbered([*reversed(COUNTS)]))), "it has been written again since"),
-        (
-            dataset(points, shuffle=False),
-            "is of the order of Shuffle.* and this dataset takes that of the rows",
-        ),
-        (dataset(points, seed=9), "make it with the same `shuffle`, `seed` and `window_bytes`"),
-    ):
-        with pytest.raises(SafetensorsSparkError, match=message):
-            other.load_state_dict(state)
-    with pytest.raises(SafetensorsSparkError, match="is no state of batches"):
-        dataset(points).load_state_dict({"epoch": 3})
-    with pytest.raises(SafetensorsSparkError, match="of version 2, and this safetensors-spark reads version 1"):
-        dataset(points).load_state_dict(state | {"safetensors_spark": 2})
-    with pytest.raises(SafetensorsSparkError, match="has several states of batches"):
-        dataset(points).load_state_dict({"train": state, "test": dataset(points, 4).state_dict()})
-
-
 def test_workers_are_ahead_of_what_was_taken(points: Dataset) -> None:
     batches = dataset(points)
     loader = iter(DataLoader(batches, batch_size=None, num_workers=1))
@@ -234,18 +219,17 @@ def test_workers_are_ahead_of_what_was_taken(points: Dataset) -> None:
     assert taken + in_steps([numbers(other)]) == expected(other, 0)
 
 
-def test_a_state_is_taken_and_loaded_without_reading(points: Dataset) -> None:
-    """It has a few numbers, wherever the epoch is."""
+def test_a_dataloader_that_stacks_batches_is_refused(points: Dataset) -> None:
     batches = dataset(points)
-    early = batches.state_dict()
-    for _ in batches:
-        pass
-    late = batches.state_dict()
-    assert {key for key in early if early[key] != late[key]} == {"batches"}
-    assert (late["epoch"], late["begun_at"], late["batches"], late["samples"]) == (0, 0, 12, SAMPLES)
-    batches.load_state_dict(late)
-    assert list(batches) == []
-    assert in_steps([numbers(batches)]) == expected(batches, 0)
+    for loader in (
+        DataLoader(batches),
+        DataLoader(batches, batch_size=4, collate_fn=lambda samples: samples[0]),
+        DataLoader(batches, num_workers=1),
+        StatefulDataLoader(batches),
+    ):
+        with pytest.raises(SafetensorsSparkError, match=r"use `DataLoader\(batches, batch_size=None\)`"):
+            next(iter(loader))
+    assert next(iter(DataLoader(batches, batch_size=None)))["x"].shape == (3, 2, 3)
 
 
 def test_ranks_by_default(points: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +254,9 @@ def test_a_copy_goes_its_own_way(points: Dataset) -> None:
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(numbers, (batches, other))
     assert (in_steps([first]), in_steps([second])) == (expected(batches, 1), expected(batches, 0))
+    # It has workers of its own, and they see its epochs.
+    loader = workers(pickle.loads(pickle.dumps(dataset(points))), 1)
+    assert [in_steps([numbers(loader)]) for _ in range(2)] == [expected(batches, 0), expected(batches, 1)]
 
 
 def test_no_samples(numbered: Folder) -> None:

@@ -16,7 +16,7 @@ from safetensors_spark import DamagedShardError, InvalidTensorError
 from safetensors_spark.dataset import open_dataset
 from safetensors_spark.dataset._gather import LARGE
 from safetensors_spark.torch import BatchDataset, SampleDataset, collate
-from safetensors_spark.torch._columns import DTYPES
+from safetensors_spark.torch._tensors import DTYPES
 from training.conftest import Folder
 
 

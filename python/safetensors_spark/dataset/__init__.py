@@ -16,13 +16,16 @@ Errors are those of `safetensors_spark`.
 from safetensors_spark._files.manifest import Column, IndexPart, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.verify import Fault, Report
-from safetensors_spark.dataset._dataset import Batch, Dataset, Sample, open_dataset
+from safetensors_spark.dataset._arrays import Batch
+from safetensors_spark.dataset._batches import Batches
+from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
 
 __all__ = [
     "Array",
     "Batch",
+    "Batches",
     "Column",
     "Dataset",
     "Fault",

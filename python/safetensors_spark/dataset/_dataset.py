@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError, printable
 from safetensors_spark._files.contents import Contents, look
@@ -14,6 +16,8 @@ from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
+from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns
+from safetensors_spark.dataset._batches import Batches, Finish, checked_columns, plan
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import as_array
@@ -22,7 +26,6 @@ from safetensors_spark.dataset._shards import as_array
 _AHEAD = 2
 
 Sample = dict[str, Array]
-Batch = dict[str, Array]
 
 
 def open_dataset(
@@ -132,14 +135,45 @@ class Dataset:
                 _put(array, rows[places], batch[name], places, name)
         return batch or self._empty()
 
-    def batches(self, batch_size: int, drop_last: bool = False) -> Iterator[Batch]:
-        """All samples in their order, `batch_size` at a time; the last batch may be smaller, or left out."""
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
-        end = len(self) - len(self) % batch_size if drop_last else len(self)
-        for begin in range(0, end, batch_size):
-            self._prefetch(self.samples.which(begin), self.samples.which(min(begin + batch_size, end) - 1))
-            yield self[begin : begin + batch_size]
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        window_bytes: int = 1 << 30,
+        threads: int = 2,
+        dtype: Mapping[str, DTypeLike] | DTypeLike | None = None,
+        transform: Callable[[Batch], Any] | None = None,
+    ) -> Batches:
+        """One rank's share of the samples, in batches. An iteration is an epoch.
+
+        A batch is a dictionary of arrays, by column. They are copies, which the caller may change.
+
+        Args:
+            batch_size: how many samples a batch of each rank has.
+            shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
+                read together in a random order.
+            seed: decides the order, together with the epoch. It must be the same on all ranks.
+            drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
+            rank, world_size: which of how many processes this one is. All have the same number of batches.
+            window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards.
+            threads: how many threads make batches while the caller is busy; 0 for none.
+            dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
+                to cast.
+            transform: called with each batch, in those threads; what it returns takes the batch's place.
+        """
+        casts = checked_columns(dtype, self.samples)
+        return Batches(
+            array_columns(self.samples),
+            plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size),
+            rank,
+            threads,
+            Finish(None if casts is None else partial(array_cast, casts), transform),
+        )
 
     def __iter__(self) -> Iterator[Sample]:
         for which, shard in enumerate(self.shards):

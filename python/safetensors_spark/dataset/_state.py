@@ -109,7 +109,7 @@ def _shuffle(state: Mapping[str, Any]) -> Shuffle | None:
     if "shuffle" in state and state["shuffle"] is None:
         return None
     shuffle = _value(state, "shuffle", dict, "None, or a dictionary of `seed` and `window_bytes`")
-    return Shuffle(_number(shuffle, "seed", least=-_MOST), _number(shuffle, "window_bytes", least=1))
+    return Shuffle(_value(shuffle, "seed", int, "a whole number"), _number(shuffle, "window_bytes", least=1))
 
 
 def _number(state: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:

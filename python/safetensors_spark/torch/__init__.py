@@ -16,7 +16,7 @@ from safetensors_spark._extras import require
 require("torch", ("torch", "numpy"))
 
 from safetensors_spark.torch._batches import BatchDataset  # noqa: E402
-from safetensors_spark.torch._columns import Batch  # noqa: E402
 from safetensors_spark.torch._samples import SampleDataset, collate  # noqa: E402
+from safetensors_spark.torch._tensors import Batch  # noqa: E402
 
 __all__ = ["Batch", "BatchDataset", "SampleDataset", "collate"]

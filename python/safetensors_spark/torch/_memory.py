@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.multiprocessing import get_sharing_strategy
@@ -13,27 +12,7 @@ from torch.utils.data import get_worker_info
 
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import Rows
-
-
-class Own:
-    """Rows of bytes of this process."""
-
-    def __init__(self, rows: Array) -> None:
-        self._rows = rows
-
-    def tensor(self, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-        """They, as a tensor."""
-        if self._rows.size == 0:
-            return torch.empty(shape, dtype=dtype)
-        return torch.frombuffer(self._rows, dtype=dtype).view(shape)
-
-    def fill(self, pieces: Sequence[Array]) -> None:
-        """With these rows, one after the other."""
-        np.concatenate(pieces, out=self._rows)
-
-    def gather(self, rows: Rows, begin: int, end: int) -> None:
-        """With those from `begin` to before `end`."""
-        rows.copy(begin, end, self._rows)
+from safetensors_spark.dataset._memory import Memory, Own
 
 
 class Shared:
@@ -71,9 +50,12 @@ class Shared:
         self.tensor(torch.uint8, (self._storage.nbytes(),)).numpy()[at : at + content.size] = content
 
 
-def empty(count: int, width: int) -> Own | Shared:
-    """Memory of so many rows of so many bytes: in a worker process of a DataLoader it is shared."""
-    if count * width and get_worker_info() is not None:
-        return Shared(count, width)
-    # NumPy asks for huge pages, without which new memory takes as long to get as to fill.
-    return Own(np.empty((count, width), np.uint8))
+def new(dtype: torch.dtype, shape: tuple[int, ...], width: int) -> tuple[Tensor, Memory]:
+    """A tensor of rows of so many bytes, and its memory: in a worker process of a DataLoader it is shared."""
+    if shape[0] * width and get_worker_info() is not None:
+        shared = Shared(shape[0], width)
+        return shared.tensor(dtype, shape), shared
+    own = Own(shape[0], width)
+    if own.rows.size == 0:
+        return torch.empty(shape, dtype=dtype), own
+    return torch.frombuffer(own.rows, dtype=dtype).view(shape), own

@@ -9,7 +9,7 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import default_collate
 
 from safetensors_spark.dataset import Dataset
-from safetensors_spark.torch._columns import Batch, Columns
+from safetensors_spark.torch._tensors import Batch, tensor_columns
 
 
 class SampleDataset(TorchDataset[Batch]):
@@ -24,7 +24,7 @@ class SampleDataset(TorchDataset[Batch]):
 
     def __init__(self, dataset: Dataset) -> None:
         self._samples = dataset.samples
-        self._columns = Columns(dataset.samples)
+        self._columns = tensor_columns(dataset.samples)
 
     def __len__(self) -> int:
         return len(self._samples)

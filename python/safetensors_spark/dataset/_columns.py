@@ -1,95 +1,63 @@
-"""Samples of mapped shards, copied once, into tensors that their consumer owns."""
+"""Samples of mapped shards, copied once, into memory that their consumer owns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import LARGE, Rows
+from safetensors_spark.dataset._memory import Memory
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.torch._memory import empty
+from safetensors_spark.dataset._shards import View
 
-Batch = dict[str, Tensor]
-
-DTYPES: Mapping[str, torch.dtype] = {
-    "BOOL": torch.bool,
-    "U8": torch.uint8,
-    "I8": torch.int8,
-    "F8_E5M2": torch.float8_e5m2,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
-    "F8_E4M3FNUZ": torch.float8_e4m3fnuz,
-    "I16": torch.int16,
-    "U16": torch.uint16,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I32": torch.int32,
-    "U32": torch.uint32,
-    "F32": torch.float32,
-    "C64": torch.complex64,
-    "F64": torch.float64,
-    "I64": torch.int64,
-    "U64": torch.uint64,
-} | {
-    # Older versions of PyTorch lack them.
-    name: getattr(torch, attribute)
-    for name, attribute in (("F8_E8M0", "float8_e8m0fnu"), ("F4", "float4_e2m1fn_x2"))
-    if hasattr(torch, attribute)
-}
+# A dtype of a library, and its arrays.
+D = TypeVar("D")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class MappedColumn:
+class MappedColumn(Generic[D]):
     """A tensor of a mapped shard: a row of bytes for each sample."""
 
     rows: Array
-    dtype: torch.dtype
+    dtype: D
     shape: tuple[int, ...]
 
 
-def as_column(dtype: str, shape: tuple[int, ...], data: Array) -> MappedColumn:
-    """A `View` of a shard's tensor."""
-    if dtype not in DTYPES:
-        raise InvalidTensorError(f"{dtype} is no dtype of PyTorch {torch.__version__}.")
-    if dtype == "F4":
-        shape = _pairs(shape)
+# Makes an array for so many samples of a column, and says in which memory it is.
+New = Callable[[int, MappedColumn[D]], tuple[T, Memory]]
+
+
+def mapped_column(dtype: D, shape: tuple[int, ...], data: Array) -> MappedColumn[D]:
+    """The bytes of a tensor of this shape, whose first dimension counts samples."""
     rows = data.reshape(shape[0], -1) if len(data) else np.empty((shape[0], 0), np.uint8)
-    return MappedColumn(rows, DTYPES[dtype], shape[1:])
+    return MappedColumn(rows, dtype, shape[1:])
 
 
-def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape as PyTorch counts it, which has two elements of four bits in one."""
-    if len(shape) < 2 or shape[-1] % 2:
-        raise InvalidTensorError(
-            f"its shape is {list(shape)}, and PyTorch has F4 only in pairs along the last dimension."
-        )
-    return (*shape[:-1], shape[-1] // 2)
-
-
-class Columns:
+class Columns(Generic[D, T]):
     """The columns of a dataset. May be used from many threads, and sent to other processes."""
 
-    def __init__(self, samples: Samples) -> None:
-        self._samples = samples
-        self._open = samples.open(as_column)
+    def __init__(self, samples: Samples, view: View[MappedColumn[D]], new: New[D, T]) -> None:
+        self.samples = samples
+        self._open = samples.open(view)
+        self._new = new
 
-    def choose(self, numbers: Array) -> Chosen:
+    def choose(self, numbers: Array) -> Chosen[D, T]:
         """The samples of these numbers, one or more."""
-        which, rows = self._samples.locate(numbers)
+        which, rows = self.samples.locate(numbers)
         first = int(which.min())
         which -= first
         used = np.bincount(which) > 0
-        shards = [self._open.columns(self._samples.shards[first + number]) for number in np.flatnonzero(used)]
-        columns = {name: _same([shard[name] for shard in shards], name) for name in self._samples.columns}
-        return Chosen(columns, (np.cumsum(used) - 1)[which], rows)
+        shards = [self._open.columns(self.samples.shards[first + number]) for number in np.flatnonzero(used)]
+        columns = {name: _same([shard[name] for shard in shards], name) for name in self.samples.columns}
+        return Chosen(columns, self._new, (np.cumsum(used) - 1)[which], rows)
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
         """Says which shards will be needed next, and no others."""
@@ -97,7 +65,7 @@ class Columns:
         self._open.prefetch(shards)
 
 
-def _same(columns: Sequence[MappedColumn], name: str) -> Sequence[MappedColumn]:
+def _same(columns: Sequence[MappedColumn[D]], name: str) -> Sequence[MappedColumn[D]]:
     first = columns[0]
     for column in columns:
         if (column.dtype, column.shape) != (first.dtype, first.shape):
@@ -108,25 +76,28 @@ def _same(columns: Sequence[MappedColumn], name: str) -> Sequence[MappedColumn]:
     return columns
 
 
-class Chosen:
+class Chosen(Generic[D, T]):
     """Samples that were chosen, to be taken piece by piece: what all pieces need is done once.
 
     It keeps the maps of their shards, whose bytes are copied by address.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[MappedColumn]], which: Array, rows: Array) -> None:
+    def __init__(
+        self, columns: Mapping[str, Sequence[MappedColumn[D]]], new: New[D, T], which: Array, rows: Array
+    ) -> None:
         """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there."""
         self._columns = columns
+        self._new = new
         self._which, self._rows = which, rows
         # Rows that follow each other have one number.
         self._runs = np.cumsum((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
         self._small: dict[str, Rows] = {}
 
-    def take(self, begin: int, end: int) -> Batch:
+    def take(self, begin: int, end: int) -> dict[str, T]:
         """A piece of them, stacked."""
         return self.piece(begin, end)()
 
-    def piece(self, begin: int, end: int) -> Callable[[], Batch]:
+    def piece(self, begin: int, end: int) -> Callable[[], dict[str, T]]:
         """What copies a piece of them, in any thread.
 
         Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
@@ -135,12 +106,11 @@ class Chosen:
         batch, copies = {}, []
         for name, (column, *_) in self._columns.items():
             count, width = end - begin, column.rows.shape[1]
-            target = empty(count, width)
-            batch[name] = target.tensor(column.dtype, (count, *column.shape))
+            batch[name], memory = self._new(count, column)
             if runs == 1 or count * width >= runs * LARGE:
-                copies.append(partial(target.fill, self._runs_of(name, begin, end)))
+                copies.append(partial(memory.fill, self._runs_of(name, begin, end)))
             elif width:
-                copies.append(partial(target.gather, self._rows_of(name), begin, end))
+                copies.append(partial(memory.gather, self._rows_of(name), begin, end))
         return partial(_filled, batch, copies)
 
     def _runs_of(self, name: str, begin: int, end: int) -> list[Array]:
@@ -160,7 +130,7 @@ class Chosen:
         return found
 
 
-def _filled(batch: Batch, copies: Sequence[Callable[[], None]]) -> Batch:
+def _filled(batch: dict[str, T], copies: Sequence[Callable[[], None]]) -> dict[str, T]:
     for copy in copies:
         copy()
     return batch

@@ -1,0 +1,238 @@
+"""A dataset by batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice, pairwise
+from operator import index
+from typing import Any, TypeVar
+
+import numpy as np
+
+from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._columns import Columns
+from safetensors_spark.dataset._order import Order, Shuffle
+from safetensors_spark.dataset._position import Position
+from safetensors_spark.dataset._samples import Samples
+from safetensors_spark.dataset._state import EPOCHS, Epoch, from_state, to_state
+from safetensors_spark.dataset._threads import run_ahead
+
+# So many samples, of so many batches, are chosen at a time, which costs the least for each; but all of their shards
+# must be there, and open, before the first of those batches.
+_SAMPLES_AT_ONCE = 16384
+_BATCHES_AT_ONCE = 16
+_SHARDS_AT_ONCE = 128
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What is done with a batch in the thread that copied it."""
+
+    cast: Callable[[Any], Any] | None = None
+    transform: Callable[[Any], Any] | None = None
+
+    def __call__(self, batch: Any) -> Any:
+        for step in (self.cast, self.transform):
+            batch = batch if step is None else step(batch)
+        return batch
+
+
+@dataclass
+class _Iteration:
+    epoch: Epoch
+    # Batches that the caller has.
+    taken: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.taken >= len(self.epoch.steps)
+
+
+class Batches:
+    """The samples of a dataset in batches: one rank's share of each epoch. `Dataset.batches` makes it.
+
+    Iterate over it once for each epoch. After a full pass the next iteration is the next epoch, in another order if
+    samples are shuffled; an iteration that was left early does not count. `set_epoch` says which epoch is next.
+
+    Its state is a place in the order of an epoch: plain numbers, which fit any number of ranks and any batch size.
+    """
+
+    def __init__(
+        self,
+        columns: Columns[Any, Any],
+        plan: Epoch,
+        rank: int,
+        threads: int,
+        finish: Finish,
+        position: Position | None = None,
+    ) -> None:
+        if threads < 0:
+            raise ValueError(f"threads is {threads}, expected 0 or more")
+        self._columns, self._samples = columns, columns.samples
+        self._plan, self._rank = plan, rank
+        self._threads = threads
+        self._finish = finish
+        self._position = position or Position()
+        self._iteration = _Iteration(plan)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the current epoch; after a full pass, of the next one."""
+        return self._position.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next iteration, which takes all of it.
+
+        If a state of the same epoch was loaded, the next iteration still begins where the state says.
+        """
+        epoch = index(epoch)
+        if not 0 <= epoch < EPOCHS:
+            raise ValueError(f"epoch is {epoch}, expected 0 to {EPOCHS - 1}")
+        if epoch == self.epoch:
+            self._position.hold()
+        else:
+            self._go_to(epoch, 0)
+
+    def __len__(self) -> int:
+        """The number of batches in a whole epoch."""
+        return len(self._plan.steps)
+
+    def __iter__(self) -> Iterator[Any]:
+        # Not in the generator, which begins to run when the first batch is asked for.
+        return self._iterate(self._begin())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place after the batches that were taken, to save beside a model. It is the same on every rank."""
+        return self._state(self._iteration.taken)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state in the next iteration. The number of ranks and the batch size may have changed.
+
+        Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is no state.
+        """
+        saved, batches = self._checked(state)
+        self._go_to(saved.epoch, saved.place(batches))
+
+    def _go_to(self, epoch: int, place: int) -> None:
+        self._position.set(epoch, place)
+        # An iteration that is under way no longer counts.
+        self._iteration = _Iteration(self._current)
+
+    @property
+    def _current(self) -> Epoch:
+        return replace(self._plan, epoch=self._position.epoch, begun_at=self._position.begun_at)
+
+    def _state(self, batches: int) -> dict[str, Any]:
+        return to_state(self._current, batches)
+
+    def _checked(self, state: Mapping[str, Any]) -> tuple[Epoch, int]:
+        saved, batches = from_state(state)
+        if (saved.dataset, saved.samples) != (self._plan.dataset, self._plan.samples):
+            raise SafetensorsSparkError(
+                f"the state is of another dataset of {saved.samples} samples than this one of {self._plan.samples}, or "
+                "the dataset has been written again since, which changes its order: begin a new epoch."
+            )
+        if saved.shuffle != self._plan.shuffle:
+            raise SafetensorsSparkError(
+                f"the state is of the order of {saved.shuffle or 'the rows'}, and this dataset takes that of "
+                f"{self._plan.shuffle or 'the rows'}: use the same `shuffle`, `seed` and `window_bytes`."
+            )
+        return saved, batches
+
+    def _begin(self) -> _Iteration:
+        self._position.begin(self._iteration.complete)
+        self._iteration = _Iteration(self._current)
+        return self._iteration
+
+    def _iterate(self, iteration: _Iteration) -> Iterator[Any]:
+        if self._position.pending:
+            # An epoch was set, or a state loaded, since `iter()`.
+            iteration = self._begin()
+        for batch in self._run(iteration.epoch, range(len(iteration.epoch.steps)), self._threads):
+            iteration.taken += 1
+            yield batch
+        if iteration is self._iteration:
+            self._position.end()
+            self._iteration = _Iteration(self._current)
+
+    def _run(self, epoch: Epoch, steps: range, threads: int) -> Iterator[Any]:
+        return run_ahead(self._tasks(epoch, steps), threads)
+
+    def _tasks(self, epoch: Epoch, steps: range) -> Iterator[Callable[[], Any]]:
+        order = Order(self._samples.shards, epoch.shuffle, epoch.epoch)
+        of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.shards))
+        most = max(1, min(_BATCHES_AT_ONCE, min(_SAMPLES_AT_ONCE, of_shards) // epoch.batch_size))
+        left, count = self._numbers(order, epoch, steps), 1
+        while some := list(islice(left, count)):
+            # The first batch does not wait for many.
+            count = min(2 * count, most)
+            self._columns.prefetch(order.shards(some[0][0]))
+            chosen = self._columns.choose(np.concatenate([numbers for _, numbers in some]))
+            ends = list(accumulate(len(numbers) for _, numbers in some))
+            for begin, end in pairwise([0, *ends]):
+                yield self._finished(chosen.piece(begin, end))
+
+    def _finished(self, copy: Callable[[], dict[str, Any]]) -> Callable[[], Any]:
+        return lambda: self._finish(copy())
+
+    def _numbers(self, order: Order, epoch: Epoch, steps: range) -> Iterator[tuple[int, Array]]:
+        """For each step its first place in the order, and the samples of this rank's batch."""
+        left = iter(steps)
+        while some := list(islice(left, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))):
+            places = [epoch.steps.places(step, self._rank) for step in some]
+            numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
+            ends = list(accumulate(len(one) for one in places))
+            for one, (begin, end) in zip(places, pairwise([0, *ends]), strict=True):
+                yield epoch.begun_at + one.start, numbers[begin:end]
+
+
+def plan(
+    samples: Samples,
+    batch_size: int,
+    shuffle: bool,
+    seed: int,
+    drop_last: bool,
+    window_bytes: int,
+    rank: int,
+    world_size: int,
+) -> Epoch:
+    """What all epochs have in common. Raises `ValueError` for what is out of range."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+    if window_bytes < 1:
+        raise ValueError(f"window_bytes is {window_bytes}, expected 1 or more")
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank is {rank}, expected 0 to {world_size - 1}")
+    return Epoch(
+        epoch=0,
+        begun_at=0,
+        samples=len(samples),
+        dataset=_fingerprint(samples),
+        shuffle=Shuffle(index(seed), index(window_bytes)) if shuffle else None,
+        batch_size=index(batch_size),
+        world_size=index(world_size),
+        drop_last=bool(drop_last),
+    )
+
+
+def _fingerprint(samples: Samples) -> str:
+    """Tells a dataset from one that has other shards, or shards of other lengths."""
+    ends = accumulate(shard.samples or 0 for shard in samples.shards)
+    shards = [(shard.file, shard.bytes, end) for shard, end in zip(samples.shards, ends, strict=True)]
+    return hashlib.sha256(repr(shards).encode()).hexdigest()[:16]
+
+
+def checked_columns(dtype: T, samples: Samples) -> T:
+    """The dtypes to cast to. Raises for a column that is not read."""
+    unknown = [name for name in dtype if name not in samples.columns] if isinstance(dtype, Mapping) else []
+    if unknown:
+        raise SafetensorsSparkError(
+            f"`dtype` names the column `{unknown[0]}`; {samples.contents.location} is read with the columns "
+            f"{', '.join(samples.columns)}."
+        )
+    return dtype

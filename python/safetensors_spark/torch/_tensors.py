@@ -1,0 +1,74 @@
+"""Batches of PyTorch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from safetensors_spark._errors import InvalidTensorError
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._columns import Columns, MappedColumn, mapped_column
+from safetensors_spark.dataset._memory import Memory
+from safetensors_spark.dataset._samples import Samples
+from safetensors_spark.torch._memory import new
+
+Batch = dict[str, Tensor]
+
+DTYPES: Mapping[str, torch.dtype] = {
+    "BOOL": torch.bool,
+    "U8": torch.uint8,
+    "I8": torch.int8,
+    "F8_E5M2": torch.float8_e5m2,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
+    "F8_E4M3FNUZ": torch.float8_e4m3fnuz,
+    "I16": torch.int16,
+    "U16": torch.uint16,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I32": torch.int32,
+    "U32": torch.uint32,
+    "F32": torch.float32,
+    "C64": torch.complex64,
+    "F64": torch.float64,
+    "I64": torch.int64,
+    "U64": torch.uint64,
+} | {
+    # Older versions of PyTorch lack them.
+    name: getattr(torch, attribute)
+    for name, attribute in (("F8_E8M0", "float8_e8m0fnu"), ("F4", "float4_e2m1fn_x2"))
+    if hasattr(torch, attribute)
+}
+
+
+def tensor_columns(samples: Samples) -> Columns[torch.dtype, Tensor]:
+    """The columns of these samples as tensors."""
+    return Columns(samples, _view, _new)
+
+
+def _view(dtype: str, shape: tuple[int, ...], data: Array) -> MappedColumn[torch.dtype]:
+    if dtype not in DTYPES:
+        raise InvalidTensorError(f"{dtype} is no dtype of PyTorch {torch.__version__}.")
+    return mapped_column(DTYPES[dtype], _pairs(shape) if dtype == "F4" else shape, data)
+
+
+def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape as PyTorch counts it, which has two elements of four bits in one."""
+    if len(shape) < 2 or shape[-1] % 2:
+        raise InvalidTensorError(
+            f"its shape is {list(shape)}, and PyTorch has F4 only in pairs along the last dimension."
+        )
+    return (*shape[:-1], shape[-1] // 2)
+
+
+def _new(count: int, column: MappedColumn[torch.dtype]) -> tuple[Tensor, Memory]:
+    return new(column.dtype, (count, *column.shape), column.rows.shape[1])
+
+
+def tensor_cast(dtype: Mapping[str, torch.dtype] | torch.dtype, batch: Batch) -> Batch:
+    """Casts the columns that a mapping names, or else all columns of floating-point numbers."""
+    if isinstance(dtype, Mapping):
+        return {name: tensor.to(dtype.get(name, tensor.dtype)) for name, tensor in batch.items()}
+    return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
