@@ -9,10 +9,10 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from safetensors_spark._errors import InvalidFileError
+from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.json_text import check_surrogates
 
 # Bits of an element.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.header import DTYPES
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 

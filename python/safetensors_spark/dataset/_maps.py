@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-from typing import TypeAlias
-
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, printable
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Manifest, Shard, read_manifest
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Downloads, Local
 
-# So many shards are kept open. A map has a file descriptor, of which a process may have a thousand or so; what it has
-# in memory is the page cache's.
+# So many shards of a dataset are kept. Most of their memory is the page cache's.
 MAPS = 256
 
-# Smaller files are read: there may be very many of them.
-_SMALL = 1 << 20
 
-# The bytes of a file.
-Memory: TypeAlias = mmap.mmap | bytes
-
-
-def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Memory:
-    """The shard's bytes, mapped if they are many; it has the length that it should have."""
+def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Array:
+    """The shard's bytes; it has the length that it should have."""
     try:
-        with files.open(shard) as opened:
-            length = os.fstat(opened.fileno()).st_size
-            check_length(contents, shard, length)
-            return opened.read() if length < _SMALL else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        found = files.map(shard)
     except FileNotFoundError:
         raise missing(contents, shard) from None
+    check_length(contents, shard, len(found))
+    return found
 
 
 def check_length(contents: Contents, shard: Shard, length: int) -> None:

@@ -30,23 +30,23 @@ class Recent(Forked, Generic[_V]):
 
     def _begin(self) -> None:
         self._lock = Lock()
+        # A thread may have been stopped between the two by a fork.
+        self._taken = sum(map(self._size, self._kept.values()))
 
     def get(self, key: Hashable) -> _V | None:
-        found = self._kept.get(key)
-        if found is not None:
-            try:
+        with self._lock:
+            if key in self._kept:
                 self._kept.move_to_end(key)
-            except KeyError:
-                return found  # Another thread has just let it go.
-        return found
+            return self._kept.get(key)
 
     def keep(self, key: Hashable, made: _V) -> _V:
         """What was made, which now counts as used last."""
         with self._lock:
+            self._drop(key)
             self._kept[key] = made
-            taken = sum(map(self._size, self._kept.values()))
-            while taken > self._limit and len(self._kept) > 1:
-                taken -= self._size(self._kept.popitem(last=False)[1])
+            self._taken += self._size(made)
+            while self._taken > self._limit and len(self._kept) > 1:
+                self._drop(next(iter(self._kept)))
         return made
 
     def shrink(self, limit: int, size: Callable[[Hashable], int], needed: Container[Hashable]) -> None:
@@ -57,7 +57,11 @@ class Recent(Forked, Generic[_V]):
                 if taken <= limit:
                     break
                 taken -= size(key)
-                self._kept.pop(key)
+                self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        if key in self._kept:
+            self._taken -= self._size(self._kept.pop(key))
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._kept

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
+from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.header import TensorInfo, read_header
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark.dataset._cache import Downloads, Local
-from safetensors_spark.dataset._maps import MAPS, Memory, map_file
+from safetensors_spark.dataset._maps import MAPS, map_file
 from safetensors_spark.dataset._recent import Recent
 
 T = TypeVar("T")
@@ -59,7 +57,7 @@ class OpenShards(Generic[T]):
     def _map(self, shard: Shard) -> Mapping[str, T]:
         name = f"{self._contents.folder.location}/{shard.file}"
         mapped = map_file(self._contents, shard, self._files)
-        header = read_header(lambda start, end: mapped[start:end], len(mapped), name)
+        header = read_header(lambda start, end: mapped[start:end].tobytes(), len(mapped), name)
         return {
             column: self._column(
                 mapped, header.data_start, header.by_name.get(column), column, shard.samples or 0, name
@@ -68,7 +66,7 @@ class OpenShards(Generic[T]):
         }
 
     def _column(
-        self, mapped: Memory, data_start: int, tensor: TensorInfo | None, column: str, samples: int, file: str
+        self, mapped: Array, data_start: int, tensor: TensorInfo | None, column: str, samples: int, file: str
     ) -> T:
         if tensor is None:
             raise DamagedShardError(f"{file} has no tensor `{column}`, which other shards have.")
@@ -78,7 +76,8 @@ class OpenShards(Generic[T]):
             )
         # A shard may end in samples that only fill it up.
         length = tensor.bytes * samples // tensor.shape[0]
-        data = np.frombuffer(mapped, np.uint8, length, data_start + tensor.begin) if length else np.empty(0, np.uint8)
+        begin = data_start + tensor.begin
+        data = mapped[begin : begin + length]
         try:
             return self._view(tensor.dtype, (samples, *tensor.shape[1:]), data)
         except InvalidTensorError as error:

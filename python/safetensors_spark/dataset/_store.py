@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
@@ -18,8 +19,9 @@ from safetensors_spark._files.storage import LocalFolder, StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify
 from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local
+from safetensors_spark.dataset._forks import Forked
 from safetensors_spark.dataset._gather import LARGE, Rows
-from safetensors_spark.dataset._maps import MAPS, Memory, changed, check_length, map_file, missing
+from safetensors_spark.dataset._maps import MAPS, changed, check_length, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
 from safetensors_spark.dataset._tables import Table, open_table
@@ -48,7 +50,7 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
     return Store(contents)
 
 
-class Store(Mapping[str, Array]):
+class Store(Mapping[str, Array], Forked):
     """Tensors by key, as arrays that cannot be written to; keys come in their order as UTF-8.
 
     Local arrays look at the mapped files, so that no byte is read before it is touched. At a URL arrays are read when
@@ -58,7 +60,12 @@ class Store(Mapping[str, Array]):
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self._maps: Recent[Memory] = Recent(MAPS)
+        self._maps: Recent[Array] = Recent(MAPS)
+        self._opened: Table | None = None
+        super().__init__()
+
+    def _begin(self) -> None:
+        self._opening = Lock()
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -130,9 +137,15 @@ class Store(Mapping[str, Array]):
         rows = f"{self.manifest.samples:,} rows in " if self.manifest else ""
         return f"<Store {self._contents.location}: {rows}{len(self.shards):,} files>"
 
-    @cached_property
+    @property
     def _table(self) -> Table:
-        return open_table(self._contents)
+        return self._open_table() if self._opened is None else self._opened
+
+    def _open_table(self) -> Table:
+        with self._opening:
+            if self._opened is None:
+                self._opened = open_table(self._contents)
+            return self._opened
 
     @cached_property
     def _is_local(self) -> bool:
@@ -156,7 +169,7 @@ class Store(Mapping[str, Array]):
         copied = np.empty((len(places), *first.shape), first.dtype)
         if 0 < first.nbytes < LARGE:
             numbers, which = np.unique(places.files, return_inverse=True)
-            maps = [np.frombuffer(self._mapped(number), np.uint8) for number in numbers.tolist()]
+            maps = [self._mapped(number) for number in numbers.tolist()]
             rows = copied.reshape(len(places), -1).view(np.uint8)
             Rows(maps, which, places.starts, first.nbytes).copy(0, len(places), rows)
         else:
@@ -164,10 +177,11 @@ class Store(Mapping[str, Array]):
                 row[...] = self._look(places[number], key)
         return copied
 
-    def _mapped(self, number: int) -> Memory:
-        return self._maps.get(number) or self._maps.keep(number, self._map(number))
+    def _mapped(self, number: int) -> Array:
+        found = self._maps.get(number)
+        return self._maps.keep(number, self._map(number)) if found is None else found
 
-    def _map(self, number: int) -> Memory:
+    def _map(self, number: int) -> Array:
         assert isinstance(self._contents.folder, LocalFolder)
         return map_file(self._contents, self.shards[number], Local(self._contents.folder))
 
@@ -211,9 +225,9 @@ class Store(Mapping[str, Array]):
     def _path(self, file: int) -> str:
         return f"{self._contents.folder.location}/{self.shards[file].file}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Without what other processes read anew."""
-        return {"_contents": self._contents, "_maps": self._maps}
+        return Store, (self._contents,)
 
 
 def _said(place: Place) -> str:

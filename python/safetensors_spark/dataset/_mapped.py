@@ -1,0 +1,66 @@
+"""The bytes of a file, mapped without a file descriptor, of which a process may have few."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from functools import cache
+from typing import BinaryIO
+
+import numpy as np
+
+from safetensors_spark._files.numpy_dtypes import Array
+
+# Smaller files are read, which takes less time than to map them.
+_SMALL = 64 << 10
+# Linux refuses a private map of more bytes than it has memory, unless told to reserve none. Python 3.13 has the number.
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+
+
+def mapped(file: BinaryIO) -> Array:
+    """The file's bytes as a read-only array. The map lasts as long as arrays that look at it.
+
+    PyTorch writes to read-only arrays too. Such writes change private memory of this process, and never the file.
+    """
+    length = os.fstat(file.fileno()).st_size
+    if length < _SMALL:
+        return np.frombuffer(file.read(), np.uint8)
+    if sys.platform == "win32":
+        return _read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8))
+    return np.asarray(_Map(file.fileno(), length))
+
+
+# From Python 3.13 on, `mmap.mmap(..., trackfd=False)` does the same.
+class _Map:
+    """A private map, for `numpy.asarray`."""
+
+    _address: int | None = None
+
+    def __init__(self, descriptor: int, length: int) -> None:
+        protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _NO_RESERVE
+        address = _libc().mmap(None, length, protection, flags, descriptor, 0)
+        if address == ctypes.c_void_p(-1).value:
+            number = ctypes.get_errno()
+            raise OSError(number, f"a file of {length} bytes cannot be mapped: {os.strerror(number)}")
+        self._address, self._length, self._unmap = address, length, _libc().munmap
+        self.__array_interface__ = {"data": (address, True), "shape": (length,), "typestr": "|u1", "version": 3}
+
+    def __del__(self) -> None:
+        if self._address is not None:
+            self._unmap(self._address, self._length)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    libc.mmap.argtypes, libc.mmap.restype = (pointer, size, number, number, number, ctypes.c_long), pointer
+    libc.munmap.argtypes = (pointer, size)
+    return libc
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array

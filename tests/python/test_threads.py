@@ -1,0 +1,148 @@
+"""Datasets and stores in many threads, in forked processes, and when Ctrl-C is pressed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from handmade import Handmade
+from safetensors_spark._files.storage import LocalFolder
+from safetensors_spark.dataset import open_dataset, open_store
+from safetensors_spark.dataset._maps import MAPS
+
+
+@pytest.fixture
+def often_switched() -> Iterator[None]:
+    """Threads take turns a thousand times as often as usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often_switched")
+def test_threads_over_more_shards_than_are_kept_open(tmp_path: Path) -> None:
+    shards = MAPS + 150
+    for number in range(shards):
+        save_file({"n": np.array([number, -number])}, tmp_path / f"{number:04}.safetensors")
+    ds = open_dataset(tmp_path)
+    barrier = Barrier(8)
+
+    def read(seed: int) -> bool:
+        numbers = np.random.default_rng(seed).permutation(len(ds)).tolist()
+        barrier.wait()
+        return all(int(ds[number]["n"]) == (-1) ** (number % 2) * (number // 2) for number in numbers)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(read, range(8)))
+
+
+def exit_code_of_child(run: Callable[[], bool]) -> int:
+    """Of a forked process; -14 if it hangs."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if run() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_process_forked_during_the_first_look_up(
+    tmp_path: Path, indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = Handmade(tmp_path)
+    entries = dataset.shard(a=[1.0], b=[2.0])
+    if indexed:
+        dataset.part(entries)
+    dataset.commit()
+    store, parent = open_store(tmp_path), os.getpid()
+    reading, go_on = Event(), Event()
+    read = LocalFolder.read
+
+    def stopped(self: LocalFolder, *arguments: Any) -> bytes:
+        if os.getpid() == parent:
+            reading.set()
+            go_on.wait()
+        return read(self, *arguments)
+
+    monkeypatch.setattr(LocalFolder, "read", stopped)
+    other = Thread(target=store.get, args=("a",))
+    other.start()
+    reading.wait()
+    code = exit_code_of_child(lambda: store["b"].tolist() == [2.0])
+    go_on.set()
+    other.join()
+    assert code == 0
+    assert store["b"].tolist() == [2.0]
+
+
+INTERRUPTED = """
+import sys, threading
+import fsspec
+from fsspec.implementations.memory import MemoryFileSystem
+from safetensors_spark.dataset import open_dataset
+
+class Stuck(MemoryFileSystem):
+    def open(self, path, mode="rb", **options):
+        if "rb" in mode and "part-" in path and "part-00000" not in path:
+            threading.Event().wait()
+        return super().open(path, mode, **options)
+
+fsspec.register_implementation("memory", Stuck, clobber=True)
+fsspec.filesystem("memory").put(sys.argv[1], "/stuck/", recursive=True)
+for sample in open_dataset("memory://stuck", cache_dir=sys.argv[2]):
+    print("reading", flush=True)
+"""
+
+
+def test_ctrl_c_does_not_wait_for_downloads(tmp_path: Path) -> None:
+    dataset = Handmade(tmp_path / "dataset", "batch")
+    for number in range(4):
+        dataset.shard(v=[number])
+    dataset.commit()
+    command = [sys.executable, "-c", INTERRUPTED, f"{dataset.folder}/", str(tmp_path / "cache")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "reading\n"
+    process.send_signal(signal.SIGINT)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert said.rstrip().endswith("KeyboardInterrupt")
+
+
+MANY = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from safetensors_spark.dataset import open_dataset, open_store
+datasets = [open_dataset(sys.argv[1]) for _ in range(3)]
+print(*(sum(len(sample["x"]) for sample in ds) for ds in datasets))
+print(len(dict(open_store(sys.argv[2]))))
+"""
+
+
+def test_more_shards_than_a_process_may_have_files_open(tmp_path: Path) -> None:
+    """Arrays of a store keep their maps."""
+    samples, keys = tmp_path / "samples", tmp_path / "keys"
+    samples.mkdir()
+    keys.mkdir()
+    length = 2 << 20
+    for number in range(300):
+        for folder, name in ((samples, "x"), (keys, f"x{number}")):
+            header = f'{{"{name}":{{"dtype":"U8","shape":[1,{length}],"data_offsets":[0,{length}]}}}}'.encode()
+            with (folder / f"{number:03}.safetensors").open("wb") as file:
+                file.write(len(header).to_bytes(8, "little") + header)
+                file.truncate(8 + len(header) + length)
+    done = subprocess.run([sys.executable, "-c", MANY, samples, keys], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{300 * length} {300 * length} {300 * length}\n300\n", "")
