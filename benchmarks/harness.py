@@ -1,5 +1,6 @@
 """Times contenders in turn, so that what else the machine does falls on all of them, and compares within each round."""
 
+import gc
 import os
 import shutil
 import sys
@@ -72,6 +73,8 @@ def timed(run: Callable[[Path], object], folder: Path) -> float:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.sync()
+    # DataFrames of the round before, which hold what the driver planned for them.
+    gc.collect()
     try:
         start = time.perf_counter()
         run(folder)
