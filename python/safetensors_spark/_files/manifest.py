@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -25,6 +25,16 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
+class KeyBucket:
+    """The bucket that all keys of a shard are in: `bucket` of `buckets`, from 0 on. Keys are ordered as UTF-8 bytes."""
+
+    buckets: int
+    bucket: int
+    first_key: str
+    last_key: str
+
+
+@dataclass(frozen=True)
 class Shard:
     """A safetensors file of a dataset, a checkpoint or a folder.
 
@@ -34,6 +44,7 @@ class Shard:
         samples: its rows, without padding; None if they were not counted.
         header_bytes: where the byte buffer begins; None without a manifest.
         crc32c: the CRC-32C of the whole file, eight hexadecimal digits; None without a manifest.
+        key_bucket: the bucket of its keys; None if the write made no buckets.
     """
 
     file: str
@@ -41,6 +52,7 @@ class Shard:
     samples: int | None = None
     header_bytes: int | None = None
     crc32c: str | None = None
+    key_bucket: KeyBucket | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +151,13 @@ def _shard(fields: _Fields) -> Shard:
         samples=fields.count("samples_count"),
         header_bytes=fields.count("header_bytes"),
         crc32c=fields.text("crc32c", r"[0-9a-f]{8}"),
+        key_bucket=fields.object("key_bucket", _key_bucket),
     )
+
+
+def _key_bucket(fields: _Fields) -> KeyBucket:
+    buckets = fields.count("buckets")
+    return KeyBucket(buckets, fields.count("bucket", below=buckets), fields.text("first_key"), fields.text("last_key"))
 
 
 def _index_parts(root: _Fields) -> tuple[IndexPart, ...]:
@@ -184,10 +202,16 @@ class _Fields:
         except ValueError as error:
             raise self._refuse(str(error)) from None
 
-    def count(self, name: str) -> int:
+    def object(self, name: str, parse: Callable[[_Fields], _T]) -> _T | None:
+        found = self._fields.get(name)
+        return None if found is None else parse(_Fields(found, self._manifest, f"{self._place}{name}."))
+
+    def count(self, name: str, below: int | None = None) -> int:
         found = self.value(name, int)
         if not _is_size(found):
             raise self._refuse(f"`{self._place}{name}` is {found}, expected a number from 0 to 2^63 - 1")
+        if below is not None and found >= below:
+            raise self._refuse(f"`{self._place}{name}` is {found}, expected less than {below}")
         return found
 
     def file_name(self, name: str) -> str:

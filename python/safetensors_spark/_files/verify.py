@@ -14,7 +14,8 @@ from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.contents import SUFFIX, Contents
 from safetensors_spark._files.header import Header, TensorInfo
 from safetensors_spark._files.index import IndexEntry, TensorIndex
-from safetensors_spark._files.manifest import Manifest, Shard
+from safetensors_spark._files.key_buckets import buckets_of
+from safetensors_spark._files.manifest import KeyBucket, Manifest, Shard
 from safetensors_spark._files.verify_index import PartCheck, Tensors, check
 
 Progress = Callable[[int], None]
@@ -119,6 +120,8 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
         said = samples * len(manifest.columns)
         if len(header.tensors) != said:
             yield f"it has {len(header.tensors)} tensors, and the manifest says {said}"
+        if shard.key_bucket and header.tensors:
+            yield from _against_bucket(header, shard.key_bucket)
         return
     names = [column.name for column in manifest.columns]
     if unknown := sorted(set(header.by_name) - set(names)):
@@ -135,6 +138,23 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
             yield found(f"samples of shape {list(tensor.shape[1:])}", list(column.shape or ()))
         if not tensor.shape or tensor.shape[0] < samples:
             yield found(f"shape {list(tensor.shape)}", f"{samples} samples")
+
+
+def _against_bucket(header: Header, said: KeyBucket) -> Iterator[str]:
+    """Spark joins datasets by what the manifest says, and would lose rows of keys that are in other buckets."""
+    names = list(header.by_name)
+    found = buckets_of(names, said.buckets)
+    if found != {said.bucket}:
+        yield (
+            f"it has keys of bucket {min(found - {said.bucket})} of {said.buckets}, and the manifest says that all are "
+            f"in bucket {said.bucket}"
+        )
+    first, last = min(names, key=str.encode), max(names, key=str.encode)
+    if (first, last) != (said.first_key, said.last_key):
+        yield (
+            f"its keys are from `{first:.200}` to `{last:.200}`, and the manifest says from `{said.first_key:.200}` to "
+            f"`{said.last_key:.200}`"
+        )
 
 
 def _leftovers(contents: Contents) -> Iterator[str]:

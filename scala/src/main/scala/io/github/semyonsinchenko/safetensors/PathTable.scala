@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{Location, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Location, Manifest, Snapshot}
 import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference}
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
@@ -109,8 +109,11 @@ private[safetensors] object PathTable {
     }
 
   private def defaults(manifest: Option[Manifest]): CaseInsensitiveStringMap = {
-    val layout = manifest.map(_.mode).fold[Layout](Layout.Wide)(mode =>
-      if (mode == Manifest.BatchMode) Layout.Rows else Layout.Long)
+    val layout = manifest.map(_.mode) match {
+      case Some(DatasetMode.Batch)    => Layout.Rows
+      case Some(DatasetMode.KeyValue) => Layout.Long
+      case None                       => Layout.Wide
+    }
     new CaseInsensitiveStringMap(
       Map(ReadOptions.InferSchema.name -> "true", ReadOptions.RowLayout.name -> layout.name).asJava)
   }

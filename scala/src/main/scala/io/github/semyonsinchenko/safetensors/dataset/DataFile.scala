@@ -7,6 +7,7 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
 /**
  * A safetensors file to read.
  *
+ * @param directory its directory, with a slash at the end. Files of a directory share this string: there may be a million.
  * @param length    in bytes
  * @param modified  when, in milliseconds since 1970; none for a shard that is known from its manifest alone
  * @param shard     what a manifest says of it; none for a file that no manifest names
@@ -15,7 +16,8 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
  * @param tensors   names of those that count, as the index of a checkpoint has it; none where all do
  */
 final case class DataFile(
-    path: String,
+    directory: String,
+    name: String,
     length: Long,
     modified: Option[Long] = Some(0),
     shard: Option[ShardFacts] = None,
@@ -25,18 +27,19 @@ final case class DataFile(
 
   override def isListed: Boolean = modified.isDefined
 
-  def name: String = path.substring(path.lastIndexOf('/') + 1)
-
-  def directory: String = path.substring(0, path.lastIndexOf('/') + 1)
+  override def path: String = directory + name
 }
 
 object DataFile {
   val Suffix = ".safetensors"
 
-  def of(status: FileStatus): DataFile = DataFile(
-    status.getPath.toString,
-    status.getLen,
-    Some(status.getModificationTime),
+  def at(path: String, length: Long): DataFile = {
+    val begin = path.lastIndexOf('/') + 1
+    DataFile(path.substring(0, begin), path.substring(begin), length)
+  }
+
+  def of(status: FileStatus): DataFile = at(status.getPath.toString, status.getLen).copy(
+    modified = Some(status.getModificationTime),
     status = Some(status).filter(_.isInstanceOf[EtagSource]))
 
   /** Whether a listing takes the file for data. */

@@ -89,7 +89,7 @@ object DatasetFiles {
     val parent = s"$directory/".replaceAll("//$", "/")
     val files = manifest.shards.iterator
       .filter(shard => names.forall(_.accept(new Path(directory, shard.file))))
-      .map(shard => DataFile(parent + shard.file, shard.bytes, None, Some(manifest.factsOf(shard))))
+      .map(shard => DataFile(parent, shard.file, shard.bytes, None, Some(manifest.factsOf(shard))))
     Directory(files.toVector, manifest = Some(manifest), index = indexOf(directory, manifest, conf))
   }
 

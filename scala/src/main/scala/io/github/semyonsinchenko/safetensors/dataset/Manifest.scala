@@ -26,7 +26,6 @@ import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWri
  * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
  *
  * @param commitId of the write that made this manifest
- * @param mode     how writes put rows into tensors: `Manifest.BatchMode` or `Manifest.KeyValueMode`
  * @param options  the options of the last write, as given
  * @param shards   in the order of the rows
  * @param parts    files of the index, of which the largest is the first; none in a manifest of version 1.0
@@ -34,7 +33,7 @@ import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWri
  */
 final case class Manifest(
     commitId: String,
-    mode: String,
+    mode: DatasetMode,
     options: Map[String, String],
     schema: Seq[ColumnRecord],
     shards: Seq[ShardRecord],
@@ -53,11 +52,17 @@ final case class Manifest(
 
   /** What a reader may rely on of a shard. */
   def factsOf(shard: ShardRecord): ShardFacts = {
-    val isBatch = mode == Manifest.BatchMode
     // Each column is one tensor of a batch, or one of each row.
-    val tensors = if (isBatch) schema.size.toLong else shard.samples * schema.size
-    ShardFacts(shard.headerBytes, Option.when(isBatch)(shard.samples), tensors, if (isBatch) schema else Nil)
+    mode match {
+      case DatasetMode.Batch =>
+        ShardFacts(shard.headerBytes, Some(shard.samples), schema.size.toLong, schema)
+      case DatasetMode.KeyValue =>
+        ShardFacts(shard.headerBytes, None, shard.samples * schema.size, Nil, shard.bucket)
+    }
   }
+
+  /** The number of buckets that the shards are in by key; none if that is not one number for all shards. */
+  def keyBuckets: Option[Int] = KeyBucket.countOf(shards.iterator.map(_.bucket))
 
   /** Writes the directory's manifest, or replaces it. */
   def write(directory: Path, conf: Configuration): Unit =
@@ -73,9 +78,6 @@ final case class Manifest(
 object Manifest {
 
   val FileName = "dataset_manifest.json"
-
-  val BatchMode    = "batch"
-  val KeyValueMode = "key_value"
 
   /**
    * The manifest of the dataset in `directory`, or none if there is no dataset.
@@ -124,7 +126,7 @@ private object ManifestWriter {
     json.writeFieldName("shards")
     ShardsWriter.write(manifest.shards, json)
     json.writeStringField("commit_id", manifest.commitId)
-    json.writeStringField("mode", manifest.mode)
+    json.writeStringField("mode", manifest.mode.name)
     json.writeObjectFieldStart("options")
     manifest.options.toSeq.sorted.foreach { case (name, value) => json.writeStringField(name, value) }
     json.writeEndObject()
@@ -198,7 +200,7 @@ private final class ManifestReader(path: Path) {
     val version = checkVersion(root)
     Manifest(
       text(root, "commit_id"),
-      text(root, "mode"),
+      mode(text(root, "mode")),
       node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
       node(root, "schema").elements.asScala.map(column).toVector,
       shards.getOrElse(absent("shards")),
@@ -214,6 +216,11 @@ private final class ManifestReader(path: Path) {
     version.checkReadable(path)
     version
   }
+
+  private def mode(name: String): DatasetMode =
+    DatasetMode.all.find(_.name == name).getOrElse(
+      fault(
+        s"its mode is `$name`, expected ${DatasetMode.all.map(mode => s"`${mode.name}`").mkString(" or ")}"))
 
   private def parts(node: JsonNode): Vector[IndexPart] = {
     val found = node.elements.asScala.map(part).toVector

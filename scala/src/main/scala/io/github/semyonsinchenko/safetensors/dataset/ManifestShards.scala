@@ -30,6 +30,7 @@ private final class ShardsReader(fault: String => Nothing) {
     var file: String              = null
     var samples, bytes, dataStart = -1L
     var checksum                  = Option.empty[Int]
+    var bucket                    = Option.empty[KeyBucket]
     while (json.nextToken() == JsonToken.FIELD_NAME) {
       val name = json.getText
       json.nextToken()
@@ -39,6 +40,7 @@ private final class ShardsReader(fault: String => Nothing) {
         case "bytes"         => bytes = count(json, name)
         case "header_bytes"  => dataStart = count(json, name)
         case "crc32c"        => checksum = Some(checksumOf(json.getText))
+        case "key_bucket"    => bucket = Some(readBucket(json))
         case _               => json.skipChildren()
       }
     }
@@ -46,7 +48,28 @@ private final class ShardsReader(fault: String => Nothing) {
     if (samples < 0) absent("samples_count")
     if (bytes < 0) absent("bytes")
     if (dataStart < 0) absent("header_bytes")
-    ShardRecord(file, samples, bytes, dataStart, checksum.getOrElse(absent("crc32c")))
+    ShardRecord(file, samples, bytes, dataStart, checksum.getOrElse(absent("crc32c")), bucket)
+  }
+
+  private def readBucket(json: JsonParser): KeyBucket = {
+    if (json.currentToken != JsonToken.START_OBJECT)
+      fault(s"`key_bucket` is `${json.getText}`, expected an object")
+    var buckets, bucket     = -1L
+    var first, last: String = null
+    while (json.nextToken() == JsonToken.FIELD_NAME) {
+      val name = json.getText
+      json.nextToken()
+      name match {
+        case "buckets"   => buckets = count(json, name)
+        case "bucket"    => bucket = count(json, name)
+        case "first_key" => first = json.getText
+        case "last_key"  => last = json.getText
+        case _           => json.skipChildren()
+      }
+    }
+    if (buckets > Int.MaxValue || bucket < 0 || bucket >= buckets || first == null || last == null)
+      fault("a `key_bucket` does not say which of how many buckets a shard is in, and its first and last key")
+    KeyBucket(buckets.toInt, bucket.toInt, first, last)
   }
 
   /** A name in this directory: a manifest must not lead a reader elsewhere. */
@@ -88,6 +111,16 @@ private object ShardsWriter {
     json.writeNumberField("bytes", shard.bytes)
     json.writeNumberField("header_bytes", shard.headerBytes)
     json.writeStringField("crc32c", hex(shard.crc32c))
+    shard.bucket.foreach(writeBucket(_, json))
+    json.writeEndObject()
+  }
+
+  private def writeBucket(bucket: KeyBucket, json: JsonGenerator): Unit = {
+    json.writeObjectFieldStart("key_bucket")
+    json.writeNumberField("buckets", bucket.buckets)
+    json.writeNumberField("bucket", bucket.bucket)
+    json.writeStringField("first_key", bucket.first)
+    json.writeStringField("last_key", bucket.last)
     json.writeEndObject()
   }
 

@@ -17,7 +17,7 @@ object CatalogFunctions {
 
   val all: Seq[UnboundFunction] = TensorFunctions.all.map { case (id, info, _) =>
     new TensorFunction(id.funcName, info.getUsage.replace("_FUNC_", id.funcName))
-  }
+  } :+ Bucket
 
   private def bind(name: String, types: Seq[DataType]): Either[String, BoundFunction] =
     Elements.all.find(_.function == name) match {

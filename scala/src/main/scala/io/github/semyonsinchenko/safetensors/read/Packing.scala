@@ -20,8 +20,9 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
 
   /** Splits large files first, so that the rows of a partition may be a part of a file's. */
   def split(parts: Seq[FilePart]): Seq[Seq[FilePart]] = {
-    val most = limit(parts)
-    packed(parts.flatMap(pieces(_, most)), most)
+    val most    = limit(parts)
+    val headers = if (parts.size >= cores) MinHeaders else MinHeadersOfIdleCores
+    packed(parts.flatMap(pieces(_, most, headers)), most)
   }
 
   private def limit(parts: Seq[FilePart]): Long =
@@ -30,11 +31,11 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
   private def packed(parts: Seq[FilePart], most: Long): Seq[Seq[FilePart]] =
     grouped(parts, most, openBytes)(_.size)
 
-  private def pieces(part: FilePart, most: Long): Seq[FilePart] = part.located match {
+  private def pieces(part: FilePart, most: Long, headers: Long): Seq[FilePart] = part.located match {
     case Located.At(tensors) =>
       grouped(tensors, most, 0)(_.size).map(some => part.copy(located = Located.At(some)))
     case Located.Somewhere =>
-      val bytes = math.max(most, MinHeaders * part.headerBytes)
+      val bytes = math.max(most, headers * part.headerBytes)
       Span.split(part.file.length, bytes).map(span => part.copy(span = span))
   }
 
@@ -56,6 +57,10 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
 
 private object Packing {
 
-  // A split is at least this many times as large as the header, which each split reads.
-  private val MinHeaders = 8L
+  // A split is at least this many times as large as the header, which each split reads. A byte of the header takes about as
+  // long as ten bytes of tensors.
+  private val MinHeaders = 64L
+
+  // Where cores would have nothing to do, a split pays sooner.
+  private val MinHeadersOfIdleCores = 8L
 }

@@ -6,15 +6,26 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.expressions.NamedReference
+import org.apache.spark.sql.connector.expressions.{
+  Expression,
+  Expressions,
+  NamedReference,
+  SortDirection,
+  SortOrder
+}
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 import org.apache.spark.sql.connector.read._
+import org.apache.spark.sql.connector.read.partitioning.{
+  KeyGroupedPartitioning,
+  Partitioning,
+  UnknownPartitioning
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.common.TaskMetric
+import io.github.semyonsinchenko.safetensors.common.{ColumnReference, TaskMetric}
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMetric, ReadMetrics}
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
@@ -26,6 +37,8 @@ import io.github.semyonsinchenko.safetensors.storage.LocalFile
 private[read] final case class SafetensorsScan(planned: ScanPlan)
     extends Scan
     with SupportsReportStatistics
+    with SupportsReportPartitioning
+    with SupportsReportOrdering
     with SupportsRuntimeV2Filtering {
 
   // What Spark shows of this scan: the plan of the latest run.
@@ -57,6 +70,17 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     override def sizeInBytes(): OptionalLong = OptionalLong.of(plan.bytes)
     override def numRows(): OptionalLong     = plan.rowCount.fold(OptionalLong.empty)(OptionalLong.of)
   }
+
+  override def outputPartitioning(): Partitioning = (planned.buckets, planned.keyColumn) match {
+    case (Some(count), Some(key)) =>
+      val bucket = Expressions.bucket(count, ColumnReference.quoted(key))
+      new KeyGroupedPartitioning(Array[Expression](bucket), BucketPartition.all(planned.parts).size)
+    case _ => new UnknownPartitioning(0)
+  }
+
+  override def outputOrdering(): Array[SortOrder] = planned.keyColumn
+    .filter(_ => planned.buckets.isDefined && BucketPartition.all(planned.parts).forall(_.isSorted))
+    .map(key => Expressions.sort(ColumnReference.of(key), SortDirection.ASCENDING)).toArray
 
   override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
 
@@ -92,14 +116,16 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
   private lazy val task = Option.when(isNarrowed)(SparkSession.active.sparkContext.broadcast(plan.task))
 
   private lazy val partitions: Vector[FilesPartition] =
-    if (plan.source.layout.packsFiles) {
+    if (plan.buckets.isDefined)
+      BucketPartition.all(plan.parts).map(of => new KeyedFilesPartition(of.parts, task, of.key)).toVector
+    else if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
       val packing = Packing(settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
         SparkSession.active.sparkContext.defaultParallelism)
       // Each split reads the header. A query that needs only headers gains nothing by splits.
       val packed = if (plan.readsData) packing.split(plan.parts) else packing.whole(plan.parts)
-      packed.map(FilesPartition(_, task)).toVector
-    } else plan.parts.map(part => FilesPartition(Seq(part), task))
+      packed.map(new FilesPartition(_, task)).toVector
+    } else plan.parts.map(part => new FilesPartition(Seq(part), task))
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
@@ -116,8 +142,16 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
 }
 
 /** @param task instead of that of the factory, where the filter of a join narrowed the plan */
-private final case class FilesPartition(parts: Seq[FilePart], task: Option[Broadcast[TaskPlan]])
+private class FilesPartition(val parts: Seq[FilePart], val task: Option[Broadcast[TaskPlan]])
     extends InputPartition
+
+/** All that is read of a bucket of keys. */
+private final class KeyedFilesPartition(
+    parts: Seq[FilePart],
+    task: Option[Broadcast[TaskPlan]],
+    override val partitionKey: InternalRow)
+    extends FilesPartition(parts, task)
+    with HasPartitionKey
 
 /**
  * Goes to the executors, which have no session: the Hadoop configuration travels with it.

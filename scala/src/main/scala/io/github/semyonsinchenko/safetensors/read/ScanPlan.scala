@@ -1,12 +1,12 @@
 package io.github.semyonsinchenko.safetensors.read
 
-import org.apache.spark.sql.connector.expressions.{Expressions, NamedReference}
+import org.apache.spark.sql.connector.expressions.NamedReference
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
-import io.github.semyonsinchenko.safetensors.common.Parallel
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, Located}
+import io.github.semyonsinchenko.safetensors.common.{ColumnReference, Parallel}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, IndexedFiles, KeyBucket, Located}
 import io.github.semyonsinchenko.safetensors.format.{RepeatedNames, TensorInfo}
 import io.github.semyonsinchenko.safetensors.read.columns.{RowColumn, TensorField}
 import io.github.semyonsinchenko.safetensors.read.conditions.{
@@ -63,7 +63,19 @@ private[read] final case class ScanPlan(
       source.operand(Seq(name)).exists {
         case Operand.Key | _: Operand.Partition => true
         case _                                  => false
-      }).map(name => Expressions.column(s"`${name.replace("`", "``")}`"))
+      }).map(ColumnReference.of)
+
+  /** The column of the tensors' names, if the query needs it. */
+  def keyColumn: Option[String] =
+    required.fieldNames.find(name => source.operand(Seq(name)).contains(Operand.Key))
+
+  /**
+   * Of all files, in buckets of keys: one partition for each bucket is then of use to Spark. None if the files are not in
+   * buckets, the query needs no keys, or Spark does not use partitions of sources.
+   */
+  lazy val buckets: Option[Int] =
+    if (keyColumn.isEmpty || !SQLConf.get.v2BucketingEnabled) None
+    else KeyBucket.countOf(source.snapshot.files.iterator.map(_.shard.flatMap(_.bucket)))
 
   /** What each task does with its files. */
   def task: TaskPlan =

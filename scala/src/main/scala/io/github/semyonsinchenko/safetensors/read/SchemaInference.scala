@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, Parallel}
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.dataset.{DataFile, DatasetMode, Snapshot}
 import io.github.semyonsinchenko.safetensors.read.columns.ColumnNames
 import io.github.semyonsinchenko.safetensors.read.rows.ShardCheck
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
@@ -55,7 +55,7 @@ private[safetensors] object SchemaInference {
 
   private def ofNoRows(snapshot: Snapshot): StructType = {
     val batches =
-      snapshot.manifests.find(manifest => manifest.mode == Manifest.BatchMode && manifest.schema.nonEmpty)
+      snapshot.manifests.find(manifest => manifest.mode == DatasetMode.Batch && manifest.schema.nonEmpty)
     schema(batches.map(_.schema.map(_.name -> false)).getOrElse(throw new InvalidRequestException(
         "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`.")))
   }

@@ -1,14 +1,17 @@
 package io.github.semyonsinchenko.safetensors.write
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.connector.distributions.{Distribution, Distributions}
+import org.apache.spark.sql.connector.expressions.{Expression, Expressions, SortDirection, SortOrder}
 import org.apache.spark.sql.connector.metric.CustomMetric
 import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
+import io.github.semyonsinchenko.safetensors.common.ColumnReference
 import io.github.semyonsinchenko.safetensors.dataset.Location
 import io.github.semyonsinchenko.safetensors.write.commit.{Existing, Target}
-import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WriteOptions, WritePlan}
 import io.github.semyonsinchenko.safetensors.write.shards.WriteMetrics
 
 /**
@@ -32,15 +35,32 @@ private[safetensors] final class SafetensorsWriteBuilder(
   }
 
   override def build(): Write = {
-    val plan   = WritePlan.of(WriteOptions.of(options), schema)
-    val target = Target.of(Location.one(options, conf), existing, plan, conf)
-    new SafetensorsWrite(plan, target, conf)
+    val asked  = WritePlan.of(WriteOptions.of(options), schema)
+    val target = Target.of(Location.one(options, conf), existing, asked, conf)
+    new SafetensorsWrite(target.buckets.fold(asked)(asked.inBuckets), target, conf)
   }
 
   override def buildForBatch(): BatchWrite = build().toBatch
 }
 
-private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Configuration) extends Write {
+/** Spark brings the rows in this distribution and order, by the key's column alone, so that it needs no catalog for it. */
+private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Configuration)
+    extends Write
+    with RequiresDistributionAndOrdering {
+
+  private val key = plan.mode match {
+    case WriteMode.KeyValue(name, _, _, Some(_)) => Some(ColumnReference.of(name))
+    case _                                       => None
+  }
+
+  override def requiredDistribution(): Distribution =
+    key.fold[Distribution](Distributions.unspecified())(column =>
+      Distributions.clustered(Array[Expression](column)))
+
+  override def requiredNumPartitions(): Int = plan.buckets.getOrElse(0)
+
+  override def requiredOrdering(): Array[SortOrder] =
+    key.map(Expressions.sort(_, SortDirection.ASCENDING)).toArray
 
   override def description(): String = s"safetensors ${target.directory}"
 

@@ -18,7 +18,7 @@ class ManifestTest extends AnyFunSuite {
 
   private val manifest = Manifest(
     "7f4",
-    "batch",
+    DatasetMode.Batch,
     Map("batch_size" -> "2"),
     Seq(ColumnRecord("x", Some("F32"), Some(Seq(3, 4))), ColumnRecord("y", None, None)),
     Seq(ShardRecord("part-0.safetensors", 2, 100, 80, 0xffffffff),
@@ -53,6 +53,47 @@ class ManifestTest extends AnyFunSuite {
       assert(read(directory).map(_.indexParts).contains(Seq(IndexPart.only("7f4"))))
     }
   }
+
+  test("the bucket of a shard is read again") {
+    TempDir { directory =>
+      val shards   = manifest.shards.map(_.copy(bucket = Some(KeyBucket(16, 3, "a", "z\u00e9\ud83d\ude00"))))
+      val bucketed = manifest.copy(mode = DatasetMode.KeyValue, shards = shards)
+      bucketed.write(new Path(directory.toUri), conf)
+      assert(read(directory).contains(bucketed))
+      assert(bucketed.keyBuckets.contains(16))
+    }
+  }
+
+  test("shards of several numbers of buckets, or of none, are in no buckets") {
+    def counts(of: Option[Int]*) = {
+      val shards = of.map(count => manifest.shards.head.copy(bucket = count.map(KeyBucket(_, 0, "a", "b"))))
+      manifest.copy(shards = shards).keyBuckets
+    }
+    assert(counts(Some(4), Some(4)).contains(4))
+    assert(Seq(counts(), counts(None, None), counts(Some(4), None), counts(None, Some(4)),
+        counts(Some(4),
+          Some(8))).forall(_.isEmpty))
+  }
+
+  private def refusedText(what: String, detail: String)(from: String, to: String): Unit =
+    test(s"refused: $what") {
+      TempDir { directory =>
+        val shards = manifest.shards.map(_.copy(bucket = Some(KeyBucket(16, 3, "a", "z"))))
+        manifest.copy(shards = shards).write(new Path(directory.toUri), conf)
+        val file = directory.resolve("dataset_manifest.json")
+        val text = Files.readString(file)
+        assert(text.contains(from))
+        Files.writeString(file, text.replace(from, to))
+        assert(intercept[InvalidManifestException](read(directory)).getMessage.contains(detail))
+      }
+    }
+
+  refusedText("an unknown mode", "its mode is `stream`, expected `batch` or `key_value`")(
+    "\"mode\" : \"batch\"", "\"mode\" : \"stream\"")
+  refusedText("a bucket that is not among them", "`key_bucket`")("\"bucket\" : 3", "\"bucket\" : 16")
+  refusedText("a bucket without the number of them", "`key_bucket`")("\"buckets\" : 16,", "")
+  refusedText("a bucket without its last key", "`key_bucket`")("\"last_key\"", "\"least_key\"")
+  refusedText("more buckets than an integer", "`key_bucket`")("\"buckets\" : 16", "\"buckets\" : 9999999999")
 
   private def refusedParts(what: String, detail: String)(parts: IndexPart*): Unit =
     test(s"refused: $what") {

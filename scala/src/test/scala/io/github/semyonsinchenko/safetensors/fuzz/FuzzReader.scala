@@ -43,7 +43,7 @@ object FuzzReader {
   private def answer(file: File): ObjectNode =
     try {
       val inMemory = read(new Watched(file.getPath, Files.readAllBytes(file.toPath)))
-      val opened   = Using.resource(Sources.open(DataFile(file.getPath, file.length), conf))(read)
+      val opened   = Using.resource(Sources.open(DataFile.at(file.getPath, file.length), conf))(read)
       if (inMemory == opened) inMemory else throw new AssertionError(s"the opened file is read as $opened")
     } catch {
       case unexpected: Throwable =>

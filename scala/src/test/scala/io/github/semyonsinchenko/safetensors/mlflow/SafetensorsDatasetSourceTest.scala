@@ -8,12 +8,12 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Manifest, ShardRecord}
 
 class SafetensorsDatasetSourceTest extends AnyFunSuite {
   private val conf = new Configuration
 
-  private val manifest = Manifest("7f4", "batch", Map.empty, Nil,
+  private val manifest = Manifest("7f4", DatasetMode.Batch, Map.empty, Nil,
     Seq(ShardRecord("part-0.safetensors", 2, 5000000000L, 80, 0),
       ShardRecord("part-1.safetensors", 1, 90, 80, 0)))
 

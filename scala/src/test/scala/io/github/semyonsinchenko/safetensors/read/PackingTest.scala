@@ -14,7 +14,7 @@ class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     Packing(maxBytes, openBytes, cores).whole(files(lengths)).map(_.map(_.file.length))
 
   private def files(lengths: Seq[Long]): Seq[FilePart] =
-    lengths.zipWithIndex.map { case (length, i) => FilePart(DataFile(s"f$i", length)) }
+    lengths.zipWithIndex.map { case (length, i) => FilePart(DataFile.at(s"f$i", length)) }
 
   private def split(maxBytes: Long)(lengths: Long*): Seq[Seq[(String, Span)]] =
     Packing(maxBytes, openBytes = 0, cores = 1).split(files(lengths)).map(
@@ -56,7 +56,7 @@ class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
     val tensors = Vector(60L, 60L, 500L, 0L, 10L).zipWithIndex.map { case (size, i) =>
       TensorInfo(s"t$i", Dtype.U8, Vector(size), i * 1000L, i * 1000L + size)
     }
-    val part = FilePart(DataFile("f", 1 << 20), Located.At(tensors))
+    val part = FilePart(DataFile.at("f", 1 << 20), Located.At(tensors))
     assert(Packing(100, 0, 1).split(Seq(part)).map(_.map(_.located)) ==
       Seq(Vector(tensors(0)), Vector(tensors(1)), Vector(tensors(2)), tensors.drop(3)).map(some =>
         Seq(Located.At(some))))
@@ -64,11 +64,12 @@ class PackingTest extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("a split is large against the header, which each split reads") {
     val shard = ShardFacts(headerBytes = 30, samples = None, tensors = 9, columns = Nil)
-    val parts = Seq(FilePart(DataFile("f", 480, shard = Some(shard))), FilePart(DataFile("g", 40)))
-    def spans(maxBytes: Long) = Packing(maxBytes, 0, 1).split(parts).map(_.map(_.span))
-    assert(spans(maxBytes = 100) == Seq(Seq(Span(0, 240)), Seq(Span(240, end)), Seq(Span.All)))
-    assert(spans(maxBytes = 300) == Seq(Seq(Span(0, 240)), Seq(Span(240, end)), Seq(Span.All)))
-    assert(spans(maxBytes = 310) == Seq(Seq(Span(0, 240)), Seq(Span(240, end), Span.All)))
+    val parts = Seq(FilePart(DataFile.at("f", 480).copy(shard = Some(shard))), FilePart(DataFile.at("g", 40)))
+    def spans(cores: Int) = Packing(100, 0, cores).split(parts).map(_.map(_.span))
+    // More cores than files.
+    assert(spans(cores = 3) == Seq(Seq(Span(0, 240)), Seq(Span(240, end)), Seq(Span.All)))
+    // Each core has a file.
+    assert(spans(cores = 2) == Seq(Seq(Span.All), Seq(Span.All)))
   }
 
   test("each row of a split file is in one of its spans, in order") {

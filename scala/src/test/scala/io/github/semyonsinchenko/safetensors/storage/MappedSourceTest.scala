@@ -18,7 +18,7 @@ class MappedSourceTest extends AnyFunSuite {
   private val Window = 1L << 30
 
   private def open(file: Path, length: Long): ByteSource =
-    Sources.open(DataFile(file.toString, length), new Configuration)
+    Sources.open(DataFile.at(file.toString, length), new Configuration)
 
   private def opened[A](file: Path)(body: ByteSource => A): A =
     Using.resource(open(file, Files.size(file)))(body)

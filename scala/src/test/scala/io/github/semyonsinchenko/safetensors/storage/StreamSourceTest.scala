@@ -30,7 +30,8 @@ class StreamSourceTest extends AnyFunSuite {
 
   private def opened[A](file: Path, scheme: String = "counted", length: Option[Long] = None)(
       body: ByteSource => A): A =
-    Using.resource(Sources.open(DataFile(s"$scheme://$file", length.getOrElse(Files.size(file))), conf))(body)
+    Using.resource(Sources.open(DataFile.at(s"$scheme://$file", length.getOrElse(Files.size(file))), conf))(
+      body)
 
   private def requests(body: => Unit): Seq[(Long, Int)] =
     Requests.during(body)._2.get("a.safetensors").fold(Seq.empty[(Long, Int)])(_.ranges)

@@ -30,7 +30,7 @@ class DatasetWriteTest extends AnyFunSuite {
       val spark = SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
       val written = ShardsWritten(Seq(ShardRecord("part-00000-0.safetensors", 1, 10, 8, 0)), Nil, Nil)
       Using.resource(spark) { _ =>
-        val write = new DatasetWrite(plan, Target(path, Existing.Keep, indexed = false), conf)
+        val write = new DatasetWrite(plan, Target(path, Existing.Keep, indexed = false, buckets = None), conf)
         write.createBatchWriterFactory(null)
         val error = intercept[StorageException](write.commit(Array(written.toMessage)))
         assert(error.getMessage.startsWith(
@@ -47,7 +47,8 @@ class DatasetWriteTest extends AnyFunSuite {
       val spark = SparkSession.builder().master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
       val written = Array(ShardsWritten(Nil, Nil, Nil).toMessage)
       Using.resource(spark) { _ =>
-        val early, late = new DatasetWrite(plan, Target(path, Existing.Refuse, indexed = false), conf)
+        val early, late =
+          new DatasetWrite(plan, Target(path, Existing.Refuse, indexed = false, buckets = None), conf)
         Seq(early, late).foreach(_.createBatchWriterFactory(null))
         early.commit(written)
         val before = Manifest.read(path, conf)

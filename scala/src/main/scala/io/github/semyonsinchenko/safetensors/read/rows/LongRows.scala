@@ -3,12 +3,13 @@ package io.github.semyonsinchenko.safetensors.read.rows
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.format.{TensorInfo, Utf8Order}
 import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
 import io.github.semyonsinchenko.safetensors.read.conditions.Conditions
 
 /**
- * Each tensor as a row: its name and, as far as the query needs it, its Tensor Struct. In the order of the tensors' bytes.
+ * Each tensor as a row: its name and, as far as the query needs it, its Tensor Struct. In the order of the
+ * tensors' bytes, or of their keys if the shard is in a bucket of keys.
  *
  * @param conditions a row is only made of a tensor that meets them
  */
@@ -17,10 +18,14 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
   override def of(file: OpenFile): Iterator[InternalRow] = {
     val template = new RowTemplate(columns, file)
     val cells    = columns.map(cell(file, _))
-    file.tensors.iterator
+    tensors(file).iterator
       .filter(tensor => conditions.hold(file.file, tensor))
       .map(tensor => template.row(i => cells(i)(tensor)))
   }
+
+  // A scan of buckets reports this order to Spark. A shard of tensors of several dtypes is in another one.
+  private def tensors(file: OpenFile): IndexedSeq[TensorInfo] =
+    if (file.file.shard.exists(_.bucket.isDefined)) file.tensors.sortBy(_.name)(Utf8Order) else file.tensors
 
   private def cell(file: OpenFile, column: RowColumn): TensorInfo => Any = column match {
     case RowColumn.Key => tensor => UTF8String.fromString(tensor.name)

@@ -92,7 +92,7 @@ private[write] final class DatasetCommit(
    * A dataset of no rows, which a first write begins with. Without a manifest, readers would take its first shards for plain
    * files.
    */
-  private val claim = Manifest(UUID.randomUUID().toString, plan.mode.name, plan.options, Nil, Nil)
+  private val claim = Manifest(UUID.randomUUID().toString, plan.mode.ofDataset, plan.options, Nil, Nil)
 
   /** With a path that is another place on each node, all tasks succeed, but the shards are not in the driver's directory. */
   private def checkPresent(shards: Seq[ShardRecord]): Unit = {
@@ -123,7 +123,7 @@ private[write] final class DatasetCommit(
 
   private def manifestOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Manifest = Manifest(
     id.toString,
-    plan.mode.name,
+    plan.mode.ofDataset,
     plan.options,
     schemaOf(kept, written),
     kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards)

@@ -95,7 +95,7 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
   private def runsOfHeaders(shards: Seq[ShardRecord]): Seq[String] = {
     val made = new IndexRuns(runs, conf)
     shards.foreach { shard =>
-      val file   = DataFile(new Path(directory, shard.file).toString, shard.bytes)
+      val file   = DataFile.at(new Path(directory, shard.file).toString, shard.bytes)
       val header = Using.resource(Sources.open(file, conf))(Sources.header)
       made.add(shard.file, header.tensors, header.dataStart)
     }

@@ -7,9 +7,9 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
-import io.github.semyonsinchenko.safetensors.dataset.{InvalidManifestException, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, InvalidManifestException, Manifest}
 import io.github.semyonsinchenko.safetensors.index.TensorIndex
-import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
 
 /** What a write does with the dataset that is already in its directory. */
 private[safetensors] sealed trait Existing extends Product with Serializable
@@ -30,20 +30,26 @@ private[safetensors] object Existing {
  * The directory that is written to, after its checks.
  *
  * @param indexed whether it seems that the dataset will have an index, so that tasks prepare its entries. The commit decides.
+ * @param buckets how many buckets of keys the shards that stay are in; none if they are not in buckets
  */
-private[write] final case class Target(directory: Path, existing: Existing, indexed: Boolean)
+private[write] final case class Target(
+    directory: Path,
+    existing: Existing,
+    indexed: Boolean,
+    buckets: Option[Int])
 
 private[write] object Target {
   private val log = LoggerFactory.getLogger(classOf[Target])
 
   /** What is known of a dataset whose manifest is damaged. */
-  val Damaged = Manifest("", "", Map.empty, Nil, Nil, parts = None)
+  val Damaged = Manifest("", DatasetMode.Batch, Map.empty, Nil, Nil, parts = None)
 
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
     val kept     = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
     val hasIndex = kept.exists(old => TensorIndex.exists(directory, old.indexParts, conf))
-    Target(directory, existing, plan.generateIndex || hasIndex)
+    kept.filter(_.shards.nonEmpty).foreach(checkBuckets(_, plan, directory))
+    Target(directory, existing, plan.generateIndex || hasIndex, kept.flatMap(_.keyBuckets))
   }
 
   /**
@@ -101,6 +107,15 @@ private[write] object Target {
     s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
       s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
 
+  // Not repeated under the commit lock: other buckets make a query slower, not wrong.
+  private def checkBuckets(old: Manifest, plan: WritePlan, directory: Path): Unit =
+    for (asked <- plan.buckets if !old.keyBuckets.contains(asked)) {
+      val there = old.keyBuckets.fold("not in buckets of keys")(count => s"in $count buckets of keys")
+      throw new InvalidRequestException(
+        s"The shards in $directory are $there, and cannot be appended to with `${WriteOptions.KeyBuckets.name}=$asked`. " +
+          "Leave the option out, or overwrite the dataset.")
+    }
+
   /**
    * A dataset without shards takes any.
    *
@@ -109,7 +124,7 @@ private[write] object Target {
   private def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = if (old.shards.nonEmpty) {
     def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
       s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
-    if (old.mode != plan.mode.name) differs("the mode", old.mode, plan.mode.name)
+    if (old.mode != plan.mode.ofDataset) differs("the mode", old.mode.name, plan.mode.ofDataset.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
     for (column <- plan.columns; dtype <- column.dtype;

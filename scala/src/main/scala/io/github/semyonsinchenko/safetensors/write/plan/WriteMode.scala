@@ -1,19 +1,19 @@
 package io.github.semyonsinchenko.safetensors.write.plan
 
-import io.github.semyonsinchenko.safetensors.dataset.Manifest
+import io.github.semyonsinchenko.safetensors.dataset.DatasetMode
 
 /** How rows become tensors. */
 sealed trait WriteMode extends Product with Serializable {
 
-  /** Its name in the manifest. */
-  def name: String
+  /** The mode that the manifest names. */
+  def ofDataset: DatasetMode
 }
 
 object WriteMode {
 
   /** One tensor per column and shard, which stacks `rows` rows. */
   final case class Batch(rows: Int, tail: Tail) extends WriteMode {
-    override def name: String = Manifest.BatchMode
+    override def ofDataset: DatasetMode = DatasetMode.Batch
   }
 
   /**
@@ -22,9 +22,15 @@ object WriteMode {
    * @param nameColumn the column with the key
    * @param separator  the text between key and column name if there are several columns
    * @param duplicates how to treat a key that the shard already has
+   * @param buckets    how many buckets to divide the keys into, so that each shard has keys of one; none for no buckets
    */
-  final case class KeyValue(nameColumn: String, separator: String, duplicates: Duplicates) extends WriteMode {
-    override def name: String = Manifest.KeyValueMode
+  final case class KeyValue(
+      nameColumn: String,
+      separator: String,
+      duplicates: Duplicates,
+      buckets: Option[Int] = None)
+      extends WriteMode {
+    override def ofDataset: DatasetMode = DatasetMode.KeyValue
   }
 }
 

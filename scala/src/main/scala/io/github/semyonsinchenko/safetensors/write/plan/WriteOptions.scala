@@ -42,6 +42,9 @@ object Dtypes {
 
 object WriteOptions {
 
+  // As many as Spark's own tables may have.
+  private val MaxBuckets = 100000
+
   val BatchSize: OptionSpec[Int] = OptionSpec("batch_size", None,
     "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
     _.toIntOption.filter(_ > 0).toRight("a whole number from 1 on"))
@@ -93,6 +96,15 @@ object WriteOptions {
       "a key in two shards is then an error. Appends keep an existing index up to date."
   )(OptionSpec.flag)
 
+  val KeyBuckets: OptionSpec[Int] = OptionSpec(
+    "key_buckets",
+    None,
+    "With `name_col` of strings and one column, how many buckets to divide the keys into, from 1 to 100000. The rows are " +
+      "repartitioned and sorted by key, and each shard has keys of one bucket. Two such datasets join by key without a shuffle. " +
+      "Appends keep the buckets of the dataset."
+  )(_.toIntOption.filter(count => 1 <= count && count <= MaxBuckets).toRight(
+      s"a whole number from 1 to $MaxBuckets"))
+
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
     "The columns to write, separated by commas or as a JSON array. By default all except `name_col`.")(
     parseColumns)
@@ -126,11 +138,13 @@ object WriteOptions {
     DuplicatesStrategy,
     TargetShardSize,
     GenerateIndex,
+    KeyBuckets,
     Columns,
     Shapes,
     TargetDtype,
     RoundingMode,
-    Metadata)
+    Metadata
+  )
 
   def of(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
     modeOf(options),
@@ -146,9 +160,16 @@ object WriteOptions {
 
   private def modeOf(options: CaseInsensitiveStringMap): WriteMode =
     (BatchSize.get(options), NameColumn.get(options)) match {
+      case (Some(_), None) if KeyBuckets.get(options).isDefined =>
+        throw new InvalidRequestException(
+          "The option `key_buckets` needs `name_col`: rows of a batch have no keys. Leave it out.")
       case (Some(rows), None) => WriteMode.Batch(rows, TailStrategy.get(options).get)
       case (None, Some(name)) =>
-        WriteMode.KeyValue(name, Separator.get(options).get, DuplicatesStrategy.get(options).get)
+        WriteMode.KeyValue(
+          name,
+          Separator.get(options).get,
+          DuplicatesStrategy.get(options).get,
+          KeyBuckets.get(options))
       case (None, None) => throw new InvalidRequestException(
           "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the " +
             "column whose values name the tensors.")

@@ -37,7 +37,23 @@ final case class WritePlan(
     shardBytes: Long,
     generateIndex: Boolean,
     metadata: Map[String, String],
-    options: Map[String, String])
+    options: Map[String, String]) {
+
+  /** How many buckets of keys the shards are in; none if they are not in buckets. */
+  def buckets: Option[Int] = mode match {
+    case keyed: WriteMode.KeyValue => keyed.buckets
+    case _: WriteMode.Batch        => None
+  }
+
+  /** @throws InvalidRequestException if these rows cannot be put in buckets by their keys */
+  def inBuckets(count: Int): WritePlan = mode match {
+    case keyed: WriteMode.KeyValue =>
+      val bucketed = copy(mode = keyed.copy(buckets = Some(count)))
+      WritePlan.checkBuckets(bucketed, keyed, count)
+      bucketed
+    case _: WriteMode.Batch => this
+  }
+}
 
 object WritePlan {
 
@@ -53,8 +69,25 @@ object WritePlan {
     }
     val columns =
       names.map(name => plan(name, schema, dtypes.get(name), shapes.get(name), options.rounding)).toVector
-    WritePlan(mode, schema, columns, options.shardBytes, options.generateIndex, options.metadata,
-      options.asGiven)
+    val checked =
+      WritePlan(mode, schema, columns, options.shardBytes, options.generateIndex, options.metadata,
+        options.asGiven)
+    checked.buckets.fold(checked)(checked.inBuckets)
+  }
+
+  private def checkBuckets(plan: WritePlan, keyed: WriteMode.KeyValue, count: Int): Unit = {
+    def refuse(why: String) = throw new InvalidRequestException(
+      s"Rows cannot be written in $count buckets of keys (`${WriteOptions.KeyBuckets.name}`): $why")
+    val keys = plan.schema(keyed.nameColumn).dataType
+    // The bucket of a row must be that of its tensor's name, which is what readers see.
+    if (keys != StringType) refuse(
+      s"the column `${keyed.nameColumn}` is ${keys.simpleString}. Cast it to string.")
+    if (plan.columns.size > 1) refuse(
+      s"there are several columns, ${plan.columns.map(_.name).mkString(", ")}, so that the names of the tensors are not the " +
+        "keys. Write each column to a dataset of its own.")
+    if (keyed.duplicates == Duplicates.LastWin) refuse(
+      "`duplicatesStrategy=lastWin` keeps the last row of a key, and no row is the last once rows are sorted by key. Remove " +
+        "the duplicates before the write.")
   }
 
   private def resolve(mode: WriteMode, schema: StructType): WriteMode = mode match {

@@ -3,11 +3,14 @@ package io.github.semyonsinchenko.safetensors.write.shards
 import java.util
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.unsafe.types.UTF8String
 
-import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
-import io.github.semyonsinchenko.safetensors.format.{Dtype, HeaderWriter, TensorInfo}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, KeyBucket}
+import io.github.semyonsinchenko.safetensors.format.{Dtype, HeaderWriter, TensorInfo, Utf8Order}
+import io.github.semyonsinchenko.safetensors.types.KeyBuckets
 import io.github.semyonsinchenko.safetensors.write.encode.{
   InvalidCellException,
   InvalidRowException,
@@ -38,11 +41,14 @@ private[write] final class KeyValueShardWriter(
   private var bytes       = 0L
   private var headerBytes = 0L
   private var lastRow     = 0L
+  private var bucket      = Option.empty[Int]
 
   override def write(row: InternalRow): Unit = {
-    if (rows > 0 && isFull) closeShard()
+    val key = InvalidRowException.locating(mode.nameColumn, place)(keys.of(row))
+    val of  = bucketOf(key)
+    if (rows > 0 && (isFull || of != bucket)) closeShard()
+    bucket = of
     val before = bytes + headerBytes
-    val key    = InvalidRowException.locating(mode.nameColumn, place)(keys.of(row))
     var i      = 0
     while (i < columns.length) {
       InvalidRowException.locating(columns(i).name, s"$place, key `$key`")(add(columns(i), key, row))
@@ -52,6 +58,9 @@ private[write] final class KeyValueShardWriter(
     rows += 1
     written += 1
   }
+
+  private def bucketOf(key: String): Option[Int] =
+    mode.buckets.map(KeyBuckets.bucket(_, UTF8String.fromString(key)))
 
   // Before the row that would cross the line: rows are mostly as large as the one before.
   private def isFull: Boolean =
@@ -94,13 +103,18 @@ private[write] final class KeyValueShardWriter(
 
   override def close(): Unit = sections.values.foreach(_.payload.close())
 
+  private def recorded: Option[KeyBucket] = for (count <- mode.buckets; number <- bucket) yield {
+    val keys = entries.keySet.asScala
+    KeyBucket(count, number, keys.min(Utf8Order), keys.max(Utf8Order))
+  }
+
   private def closeShard(): Unit = {
     val sorted =
       sections.values.filterNot(_.isEmpty).toSeq.sortBy(section => (section.dtype, ""))(HeaderWriter.order)
     val placed = sorted.foldLeft(Vector.empty[TensorInfo]) {
       (before, section) => before ++ section.place(before.lastOption.fold(0L)(_.end))
     }
-    shards.write(placed, entries.size.toLong / columns.size) { out =>
+    shards.write(placed, entries.size.toLong / columns.size, recorded) { out =>
       sections.values.filter(_.isEmpty).foreach(_.drain(_ => ()))
       sorted.foreach(_.drain(out))
     }

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import scala.collection.mutable
 
-import io.github.semyonsinchenko.safetensors.dataset.ShardRecord
+import io.github.semyonsinchenko.safetensors.dataset.{KeyBucket, ShardRecord}
 import io.github.semyonsinchenko.safetensors.format.{HeaderWriter, TensorInfo}
 import io.github.semyonsinchenko.safetensors.index.IndexRuns
 
@@ -26,9 +26,11 @@ private[write] final class Shards(
    * Writes a shard.
    *
    * @param tensors in the order of their bytes
+   * @param bucket  the bucket of its keys, if they are in one
    * @param drain   passes their bytes to its argument, in the same order
    */
-  def write(tensors: Seq[TensorInfo], samples: Long)(drain: (ByteBuffer => Unit) => Unit): Unit =
+  def write(tensors: Seq[TensorInfo], samples: Long, bucket: Option[KeyBucket] = None)(
+      drain: (ByteBuffer => Unit) => Unit): Unit =
     metrics.shard {
       val header = HeaderWriter.bytes(metadata, tensors)
       val name   = names.next()
@@ -38,7 +40,7 @@ private[write] final class Shards(
         drain(file.write)
       } finally file.close()
       index.foreach(_.add(name, tensors, header.length.toLong))
-      written += ShardRecord(name, samples, file.length, header.length.toLong, file.crc32c)
+      written += ShardRecord(name, samples, file.length, header.length.toLong, file.crc32c, bucket)
       file.length
     }
 }

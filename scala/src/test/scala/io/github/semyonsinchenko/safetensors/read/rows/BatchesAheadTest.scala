@@ -33,7 +33,7 @@ class BatchesAheadTest extends AnyFunSuite with Eventually {
       val file   = directory.resolve("one.safetensors")
       val header = (0 until 3).map(i => s""""t$i":["U8",[$Size],[${i * Size},${(i + 1) * Size}]]""")
       Files.write(file, Bytes.file(header.mkString("{", ",", "}"), data = 3 * Size))
-      val part = FilePart(DataFile(s"$scheme://$file", Files.size(file)))
+      val part = FilePart(DataFile.at(s"$scheme://$file", Files.size(file)))
       val columns =
         Vector(RowColumn.Key, RowColumn.Tensor("tensor", Vector(TensorField.Data), nullable = false))
       val rows = LongRows(columns, Conditions(Vector.empty))

@@ -48,7 +48,7 @@ class TensorCellTest extends AnyFunSuite with ScalaCheckPropertyChecks {
       val path = directory.resolve("a.safetensors")
       Files.write(path, Bytes.file("""{"t":["U8",[40],[0,40]]}""", data = 40))
       val file = new OpenFile(
-        FilePart(DataFile(path.toString, Files.size(path))),
+        FilePart(DataFile.at(path.toString, Files.size(path))),
         new TaskState(RepeatedNames.LastCounts, caseSensitive = false, IgnoredFiles.None, new Configuration))
       forAll(Gen.oneOf(fieldSets), tensors) { (names, tensor) =>
         file.memory.reserve(1000)
