@@ -29,6 +29,19 @@ def samples_of(sizes: list[tuple[int, int]]) -> list[range]:
     return [range(end - samples, end) for (samples, _), end in zip(sizes, ends, strict=True)]
 
 
+def windows_of(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[list[int]]:
+    """The numbers of the shards of each window."""
+    windows: list[list[int]] = []
+    length, before = 0, -1
+    for shard in shuffled(len(sizes), mixed(shuffle.seed, epoch)).tolist():
+        if length // shuffle.window_bytes != before:
+            windows.append([])
+        before = length // shuffle.window_bytes
+        length += sizes[shard][1]
+        windows[-1].append(shard)
+    return windows
+
+
 def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[int]:
     """All of an epoch's samples: whole permutations, in lists."""
     key = mixed(shuffle.seed, epoch)
@@ -81,12 +94,26 @@ def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int
     of = [shard for shard, numbers in zip(everything, samples_of(sizes), strict=True) for _ in numbers]
     needed = [of[number] for number in numbers]
     for place in range(count):
-        coming = order.shards(place)
+        coming = order.shards(place, count)
         assert needed[place] in coming
         assert len({shard.file for shard in coming}) == len(coming)
         if not shuffled:
-            assert coming[0] == needed[place]
-            assert len(coming) <= 2
+            assert coming == everything[everything.index(needed[place]) :][:2]
+
+
+@given(SIZES, st.integers(1, 200), st.data())
+def test_the_shards_of_a_window_and_the_next_one_and_none_behind_a_stop(
+    sizes: list[tuple[int, int]], window: int, data: st.DataObject
+) -> None:
+    everything, count = shards(sizes), sum(samples for samples, _ in sizes)
+    order, numbers = Order(everything, Shuffle(5, window), 2), samples_of(sizes)
+    windows = [{everything[shard] for shard in found} for found in windows_of(sizes, Shuffle(5, window), 2)]
+    place = data.draw(st.integers(0, count - 1))
+    stop = data.draw(st.integers(place + 1, count))
+    of = {number: shard for shard, found in zip(everything, numbers, strict=True) for number in found}
+    taken = [of[number] for number in order.take(np.arange(count)).tolist()]
+    at, last = ([taken[one] in found for found in windows].index(True) for one in (place, stop - 1))
+    assert set(order.shards(place, stop)) == set().union(*windows[at : min(at + 2, last + 1)])
 
 
 def test_an_order_stays_what_it_is() -> None:

@@ -1,8 +1,11 @@
 """How ranks share what is left of an epoch."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safetensors_spark.dataset._state import Epoch
 from safetensors_spark.dataset._steps import Steps
 
 
@@ -28,6 +31,31 @@ def test_every_place_once_and_as_many_batches_on_each_rank(
         rest = samples % (batch_size * world_size)
         # A rest of a sample or more for each rank is a step of its own.
         assert len(steps) == whole + (rest >= world_size)
+
+
+@given(st.integers(1, 400), st.integers(1, 20), st.integers(1, 4), st.integers(1, 4), st.booleans())
+def test_each_node_has_a_part_of_the_places(samples: int, batch_size: int, nodes: int, ranks: int, drop: bool) -> None:
+    samples = max(samples, nodes * ranks)
+    epoch = Epoch(0, 0, samples, "", None, batch_size, nodes * ranks, drop, nodes)
+    batches = [[epoch.places(step, rank) for step in range(len(epoch.steps))] for rank in range(nodes * ranks)]
+    taken = sorted(place for rank in batches for batch in rank for place in batch)
+    if drop:
+        each = samples // nodes // (batch_size * ranks) * batch_size * ranks
+        assert len(set(taken)) == len(taken) == each * nodes
+    else:
+        assert taken == list(range(samples))
+    parts = [
+        {place for rank in batches[node * ranks :][:ranks] for batch in rank for place in batch}
+        for node in range(nodes)
+    ]
+    for node, places in enumerate(parts):
+        part = epoch.part(node * ranks)
+        assert places <= set(part)
+        assert len(part) in (samples // nodes, samples // nodes + 1)
+    # An epoch that is continued takes the rest of each part.
+    begun = replace(epoch, begun_at=epoch.place(1))
+    rest = [[begun.places(step, rank) for step in range(len(begun.steps))] for rank in range(nodes * ranks)]
+    assert rest == [rank[1:] for rank in batches]
 
 
 def test_a_rest_of_one_sample_for_each_rank() -> None:

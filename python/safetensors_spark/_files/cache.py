@@ -18,8 +18,8 @@ from safetensors_spark._extras import require
 ENVIRONMENT = "SAFETENSORS_SPARK_CACHE"
 
 _PARTS, _LOCKS = ".parts", ".locks"
-# Characters of a name: most file systems take 255.
-_LONGEST = 150
+# Characters of a name: Windows takes paths of 260.
+_LONGEST = 80
 
 
 def default_directory() -> Path:

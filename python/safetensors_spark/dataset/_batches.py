@@ -111,7 +111,8 @@ class Batches:
         return self._state(self._iteration.taken)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state in the next iteration. The number of ranks and the batch size may have changed.
+        """Continue from a state in the next iteration. The number of ranks and the batch size may have changed, and
+        between epochs the number of nodes.
 
         Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is no state.
         """
@@ -142,6 +143,11 @@ class Batches:
                 f"the state is of the order of {saved.shuffle or 'the rows'}, and this dataset takes that of "
                 f"{self._plan.shuffle or 'the rows'}: use the same `shuffle`, `seed` and `window_bytes`."
             )
+        if saved.nodes != self._plan.nodes and saved.place(batches):
+            raise SafetensorsSparkError(
+                f"the state is of {saved.nodes} nodes, each of which has taken samples of its own part of the epoch: "
+                f"continue it with `nodes={saved.nodes}`, or load a state that was saved between epochs."
+            )
         return saved, batches
 
     def _begin(self) -> _Iteration:
@@ -171,7 +177,7 @@ class Batches:
         while some := list(islice(left, count)):
             # The first batch does not wait for many.
             count = min(2 * count, most)
-            self._columns.prefetch(order.shards(some[0][0]))
+            self._columns.prefetch(order.shards(some[0][0], epoch.part(self._rank).stop))
             chosen = self._columns.choose(np.concatenate([numbers for _, numbers in some]))
             ends = list(accumulate(len(numbers) for _, numbers in some))
             for begin, end in pairwise([0, *ends]):
@@ -184,11 +190,11 @@ class Batches:
         """For each step its first place in the order, and the samples of this rank's batch."""
         left = iter(steps)
         while some := list(islice(left, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))):
-            places = [epoch.steps.places(step, self._rank) for step in some]
-            numbers = order.take(epoch.begun_at + np.concatenate([np.arange(one.start, one.stop) for one in places]))
+            places = [epoch.places(step, self._rank) for step in some]
+            numbers = order.take(np.concatenate([np.arange(one.start, one.stop) for one in places]))
             ends = list(accumulate(len(one) for one in places))
             for one, (begin, end) in zip(places, pairwise([0, *ends]), strict=True):
-                yield epoch.begun_at + one.start, numbers[begin:end]
+                yield one.start, numbers[begin:end]
 
 
 def plan(
@@ -200,6 +206,7 @@ def plan(
     window_bytes: int,
     rank: int,
     world_size: int,
+    nodes: int,
 ) -> Epoch:
     """What all epochs have in common. Raises `ValueError` for what is out of range."""
     if batch_size < 1:
@@ -208,6 +215,11 @@ def plan(
         raise ValueError(f"window_bytes is {window_bytes}, expected 1 or more")
     if not 0 <= rank < world_size:
         raise ValueError(f"rank is {rank}, expected 0 to {world_size - 1}")
+    if nodes < 1 or world_size % nodes or nodes > max(1, len(samples)):
+        raise ValueError(
+            f"nodes is {nodes}, expected a number that divides world_size, which is {world_size}, and is not greater "
+            f"than the number of samples, which is {len(samples)}"
+        )
     return Epoch(
         epoch=0,
         begun_at=0,
@@ -217,6 +229,7 @@ def plan(
         batch_size=index(batch_size),
         world_size=index(world_size),
         drop_last=bool(drop_last),
+        nodes=index(nodes),
     )
 
 

@@ -144,6 +144,7 @@ class Dataset:
         drop_last: bool = False,
         rank: int = 0,
         world_size: int = 1,
+        nodes: int = 1,
         window_bytes: int = 1 << 30,
         threads: int = 2,
         dtype: Mapping[str, DTypeLike] | DTypeLike | None = None,
@@ -160,6 +161,8 @@ class Dataset:
             seed: decides the order, together with the epoch. It must be the same on all ranks.
             drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
             rank, world_size: which of how many processes this one is. All have the same number of batches.
+            nodes: if more than one, each of so many nodes takes only samples of its own part of an epoch, and of a
+                remote dataset downloads only the shards of that part. Node 0 has the first `world_size / nodes` ranks.
             window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards.
             threads: how many threads make batches while the caller is busy; 0 for none.
             dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
@@ -169,7 +172,7 @@ class Dataset:
         casts = checked_columns(dtype, self.samples)
         return Batches(
             array_columns(self.samples),
-            plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size),
+            plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
             Finish(None if casts is None else partial(array_cast, casts), transform),

@@ -57,12 +57,12 @@ class Order:
         at = self._ends.searchsorted(places, side="right")
         return self._begins[at] + places - self._starts[at]
 
-    def shards(self, place: int) -> list[Shard]:
-        """The shards that are read from this place on: its own and the next, or all of its window and the
-        next one.
+    def shards(self, place: int, stop: int) -> list[Shard]:
+        """The shards to read from this place on: its own and the next, or all of its window and the next one. Those
+        that only have places from `stop` on are left out.
         """
         window = int(self._windows.searchsorted(place, side="right")) - 1
-        begin, end = self._windows[window], self._windows[min(window + 2, len(self._windows) - 1)]
+        begin, end = self._windows[window], self._windows[min(window + 2, int(self._windows.searchsorted(stop)))]
         first, last = self._starts.searchsorted((begin, end))
         return [self._shards[number] for number in self._numbers[first:last]]
 

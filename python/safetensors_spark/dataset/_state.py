@@ -25,7 +25,11 @@ T = TypeVar("T")
 class Epoch:
     """An epoch in a world, which was begun at some place of its order.
 
+    Each node has a part of the order, whose samples its ranks share; one node has all of it. Parts that have one sample
+    more than others put it into their last batch, so that all ranks have the same number of batches.
+
     Attributes:
+        begun_at: how many places of each part were taken before.
         samples: how many samples the dataset has.
         dataset: what tells this dataset's samples from others.
         shuffle: how they are shuffled; None if they are not.
@@ -39,14 +43,31 @@ class Epoch:
     batch_size: int
     world_size: int
     drop_last: bool
+    nodes: int = 1
 
     @property
     def steps(self) -> Steps:
-        """The steps that were left when it was begun."""
-        return Steps(self.samples - self.begun_at, self.batch_size, self.world_size, self.drop_last)
+        """The steps that were left when it was begun, of the ranks of each node."""
+        left = self.samples // self.nodes - self.begun_at
+        return Steps(left, self.batch_size, self.world_size // self.nodes, self.drop_last)
+
+    def places(self, step: int, rank: int) -> range:
+        """The places of the order that the rank takes in the step."""
+        ranks = self.world_size // self.nodes
+        part, found = self.part(rank), self.steps.places(step, rank % ranks)
+        first = part.start + self.begun_at
+        is_last = found.stop == self.steps.samples and not self.drop_last
+        return range(first + found.start, part.stop if is_last else first + found.stop)
+
+    def part(self, rank: int) -> range:
+        """The places of the rank's node."""
+        node = rank * self.nodes // self.world_size
+        each, more = divmod(self.samples, self.nodes)
+        first = node * each + min(node, more)
+        return range(first, first + each + (node < more))
 
     def place(self, batches: int) -> int:
-        """The first place that is left after so many steps."""
+        """How many places of each part are taken after so many steps."""
         return self.begun_at + self.steps.taken(batches)
 
 
@@ -92,16 +113,18 @@ def _epoch(state: Mapping[str, Any]) -> Epoch:
         raise SafetensorsSparkError(
             f"the state is of version {state[_MARK]}, and this safetensors-spark reads version {_VERSION}."
         )
-    samples = _number(state, "samples")
+    samples, world_size = _number(state, "samples"), _number(state, "world_size", least=1)
+    nodes = _number(state, "nodes", least=1, most=world_size)
     return Epoch(
         epoch=_number(state, "epoch", most=EPOCHS - 1),
-        begun_at=_number(state, "begun_at", most=samples),
+        begun_at=_number(state, "begun_at", most=samples // nodes),
         samples=samples,
         dataset=_value(state, "dataset", str, "a string"),
         shuffle=_shuffle(state),
         batch_size=_number(state, "batch_size", least=1),
-        world_size=_number(state, "world_size", least=1),
+        world_size=world_size,
         drop_last=_value(state, "drop_last", bool, "True or False"),
+        nodes=nodes,
     )
 
 

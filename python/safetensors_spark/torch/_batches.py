@@ -55,6 +55,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         drop_last: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
+        nodes: int = 1,
         window_bytes: int = 1 << 30,
         threads: int = 2,
         dtype: Mapping[str, torch.dtype] | torch.dtype | None = None,
@@ -70,6 +71,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
             drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
             rank, world_size: by default those of `torch.distributed` if it is initialized, else those that `torchrun`
                 has set in the environment, else one rank.
+            nodes: if more than one, each of so many nodes takes only samples of its own part of an epoch, and of a
+                remote dataset downloads only the shards of that part. Node 0 has the first `world_size / nodes` ranks.
             window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards. Those
                 of a remote dataset must be on the disk before the first batch of their window.
             threads: how many threads make batches while the caller is busy; 0 for none. In worker processes there are
@@ -83,7 +86,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         casts = checked_columns(dtype, dataset.samples)
         super().__init__(
             tensor_columns(dataset.samples),
-            plan(dataset.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size),
+            plan(dataset.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
             Finish(None if casts is None else partial(tensor_cast, casts), transform),
