@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark.dataset as sts_dataset
-from safetensors_spark._files.contents import look
-from safetensors_spark._files.verify import verify
+from safetensors_spark.dataset import verify
 from spark_io import MANIFEST, Dataset, assert_says, error_of, files, write
 from test_index import INDEX
 from test_pushdown import long, metrics
@@ -114,15 +113,15 @@ def test_python_looks_keys_up_in_all_parts(written: Dataset) -> None:
 
 
 def test_verify_holds_all_parts_against_the_shards(copied: Dataset) -> None:
-    report = verify(look(copied.path), 2)
+    report = verify(copied.path)
     assert (report.index_entries, report.faults, report.notes) == (KEYS, [], [])
     second = copied.path / part_names(copied)[1]
     table = pq.read_table(second)
     pq.write_table(table.replace_schema_metadata(None), second)
     # Without its footer's commit it is not the part that the manifest names.
-    assert verify(look(copied.path), 2).notes == [f"{second.name} is of another commit: readers do without the index"]
+    assert verify(copied.path).notes == [f"{second.name} is of another commit: readers do without the index"]
     pq.write_table(table.slice(1), second)
-    (fault,) = verify(look(copied.path), 2).faults
+    (fault,) = verify(copied.path).faults
     assert_says(fault.what, "2 parts", str(KEYS - 1), str(KEYS))
 
 

@@ -92,7 +92,7 @@ def change(column: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
         (change("dtype", "F33"), "says that F33 [2] is at"),
         (change("dtype", None), "it has empty cells"),
         (change("shape", [None]), "it has empty cells"),
-        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come behind the one for `\uffffz`"),
+        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come behind the one for `\\uffffz`"),
     ],
 )
 def test_an_index_that_is_wrong_is_refused(

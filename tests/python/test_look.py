@@ -11,7 +11,7 @@ import safetensors_spark as sts
 from handmade import Handmade, new_part
 from safetensors_spark._files.contents import look
 from safetensors_spark._files.storage import LocalFolder
-from safetensors_spark._files.verify import verify
+from safetensors_spark._files.verify import verify_contents
 from safetensors_spark.dataset import open_store
 from safetensors_spark.dataset._tables import HeaderTable, PartsTable
 
@@ -80,7 +80,7 @@ def test_a_commit_while_a_dataset_is_opened(
     contents = look(dataset.folder)
     assert [contents.length(shard) for shard in contents.shards] == [shard.bytes for shard in contents.shards]
     assert all(part.file in contents.names for part in contents.manifest.index_parts)  # type: ignore[union-attr]
-    assert verify(contents, 1).faults == []
+    assert verify_contents(contents, 1, lambda _: None).faults == []
 
 
 def test_an_append_while_a_store_is_opened_leaves_it_the_index(dataset: Handmade, between: Between) -> None:

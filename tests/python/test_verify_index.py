@@ -6,7 +6,8 @@ import pytest
 
 from handmade import Handmade, new_part
 from safetensors_spark._files.contents import look
-from safetensors_spark._files.verify import verify
+from safetensors_spark._files.verify import verify_contents
+from safetensors_spark.dataset import verify
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def dataset(tmp_path: Path) -> Handmade:
 
 def faults(dataset: Handmade) -> list[tuple[str, str]]:
     dataset.commit()
-    return [(fault.file, fault.what) for fault in verify(look(dataset.folder), 1).faults]
+    return [(fault.file, fault.what) for fault in verify(dataset.folder).faults]
 
 
 def test_an_empty_key_comes_first(dataset: Handmade) -> None:
@@ -82,5 +83,5 @@ def test_a_part_that_an_append_has_merged_meanwhile(dataset: Handmade) -> None:
     dataset.commit()
     contents = look(dataset.folder)
     (dataset.folder / second).unlink()
-    report = verify(contents, 1)
+    report = verify_contents(contents, 1, lambda _: None)
     assert (report.faults, report.notes) == ([], [f"{second} is not there: readers do without the index"])

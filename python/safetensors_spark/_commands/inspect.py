@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from safetensors_spark._commands import tables
-from safetensors_spark._files.contents import look
-from safetensors_spark._files.inspect import Inspection, inspect
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
+    from safetensors_spark._files.inspect import Inspection
 
 
 def add_to(commands: Commands) -> None:
@@ -30,7 +30,9 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = inspect(look(args.path))
+    from safetensors_spark._files.inspect import inspect
+
+    found = inspect(args.path)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
@@ -40,36 +42,37 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(found: Inspection, limit: int) -> list[tables.Table]:
-    contents = found.contents
-    files = [
-        (shard.file, "" if shard.samples is None else f"{shard.samples:,}", _size(contents.length(shard)))
-        for shard in contents.shards
-    ]
-    columns = [(column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns]
-    dtypes = [(total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes]
-    tensors = [(one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors]
+    files = (
+        (shard.file, "" if shard.samples is None else f"{shard.samples:,}", _size(found.length(shard)))
+        for shard in found.shards
+    )
+    columns = ((column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns)
+    dtypes = ((total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes)
+    tensors = ((one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors)
     return [
-        tables.Table(contents.location, ("what", "value"), _about(found)),
-        *_table("Columns", ("column", "dtype", "shape of a sample"), columns, limit),
-        *_table("Dtypes", ("dtype", "tensors", "elements", "bytes"), dtypes, limit),
-        *_table("Tensors", ("tensor", "dtype", "shape", "bytes"), tensors, limit),
-        *_table("Files", ("file", "samples", "bytes"), files, limit),
+        tables.Table(found.location, ("what", "value"), _about(found)),
+        *_table("Columns", ("column", "dtype", "shape of a sample"), columns, len(found.columns), limit),
+        *_table("Dtypes", ("dtype", "tensors", "elements", "bytes"), dtypes, len(found.dtypes), limit),
+        *_table("Tensors", ("tensor", "dtype", "shape", "bytes"), tensors, len(found.tensors), limit),
+        *_table("Files", ("file", "samples", "bytes"), files, len(found.shards), limit),
     ]
 
 
 def _about(found: Inspection) -> list[tuple[str, str]]:
-    contents, manifest = found.contents, found.contents.manifest
-    rows = [("kind", contents.kind), ("files", f"{len(contents.shards):,}"), ("bytes", _size(found.bytes))]
+    manifest = found.manifest
+    rows = [("kind", found.kind), ("files", f"{len(found.shards):,}"), ("bytes", _size(found.bytes))]
     if manifest:
         rows += [("mode", manifest.mode), ("samples", f"{manifest.samples:,}"), ("commit", manifest.commit_id)]
         rows += [(f"option {name}", value) for name, value in sorted(manifest.options.items())]
     return rows
 
 
-def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], limit: int) -> list[tables.Table]:
+def _table(
+    title: str, columns: tuple[str, ...], rows: Iterator[tuple[str, ...]], length: int, limit: int
+) -> list[tables.Table]:
     """A table of the first rows, whose title tells how many there are; none without rows."""
-    shown = f"{title}: {len(rows):,}" if len(rows) <= limit else f"{title}: {limit:,} of {len(rows):,}"
-    return [tables.Table(shown, columns, rows[:limit])] if rows else []
+    shown = f"{title}: {length:,}" if length <= limit else f"{title}: {limit:,} of {length:,}"
+    return [tables.Table(shown, columns, list(islice(rows, limit)))] if length else []
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from safetensors_spark._commands import tables
 from safetensors_spark._errors import printable
-from safetensors_spark._files.contents import look
-from safetensors_spark._files.verify import Progress, Report, verify
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
+    from safetensors_spark._files.verify import Progress, Report
 
 
 def add_to(commands: Commands) -> None:
@@ -36,9 +35,12 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from safetensors_spark._files.contents import look
+    from safetensors_spark._files.verify import verify_contents
+
     contents = look(args.path)
     with _progress(contents.bytes) as progress:
-        report = verify(contents, max(1, args.workers), progress)
+        report = verify_contents(contents, max(1, args.workers), progress)
     if report.faults:
         rows = [(fault.file, fault.what) for fault in report.faults]
         tables.show(tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))

@@ -69,7 +69,7 @@ class TensorIndex:
 
     @property
     def commit_id(self) -> str | None:
-        return (self.metadata.metadata or {}).get(_COMMIT, b"").decode() or None
+        return (self.metadata.metadata or {}).get(_COMMIT, b"").decode(errors="replace") or None
 
     def __len__(self) -> int:
         return int(self.metadata.num_rows)
@@ -80,13 +80,25 @@ class TensorIndex:
 
         try:
             for batch in self._file.iter_batches(columns=list(COLUMNS)):
-                if any(column.null_count for column in batch.columns):
-                    raise InvalidIndexError(self.path, "it has empty cells")
-                columns = (batch.column(name).to_pylist() for name in COLUMNS)
+                columns = (column.to_pylist() for column in columns_of(pa.Table.from_batches([batch])))
                 for key, file, shape, dtype, start, end in zip(*columns, strict=True):
                     yield IndexEntry(key, file, tuple(shape), dtype, start, end)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise InvalidIndexError(self.path, str(error)) from None
 
     def close(self) -> None:
         self._file.close(force=True)
+
+
+def columns_of(table: Any) -> list[Any]:
+    """The columns of some entries, as Arrow's arrays of their types. Raises ValueError, or Arrow's errors."""
+    import pyarrow as pa
+
+    types = (pa.string(), pa.string(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64())
+    columns = [table.column(name).combine_chunks().cast(kind) for name, kind in zip(COLUMNS, types, strict=True)]
+    for column in columns:
+        # Strings may have other bytes than UTF-8.
+        column.validate(full=True)
+        if column.null_count or (pa.types.is_list(column.type) and column.flatten().null_count):
+            raise ValueError("it has empty cells")
+    return columns

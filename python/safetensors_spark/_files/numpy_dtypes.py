@@ -10,7 +10,7 @@ import numpy as np
 
 from safetensors_spark import _extras
 from safetensors_spark._errors import InvalidTensorError
-from safetensors_spark._files.header import DTYPES
+from safetensors_spark._files.dtypes import DTYPES
 
 Array: TypeAlias = np.ndarray[Any, Any]
 """A tensor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,13 @@ from dataclasses import dataclass, field
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._extras import require
 from safetensors_spark._files.checksum import checksum
-from safetensors_spark._files.contents import SUFFIX, Contents
-from safetensors_spark._files.header import Header, TensorInfo
+from safetensors_spark._files.contents import SUFFIX, Contents, look
+from safetensors_spark._files.header import Header
 from safetensors_spark._files.index import IndexEntry, TensorIndex
 from safetensors_spark._files.key_buckets import buckets_of
 from safetensors_spark._files.manifest import KeyBucket, Manifest, Shard
+from safetensors_spark._files.storage import StorageOptions
+from safetensors_spark._files.tensors import TensorInfo
 from safetensors_spark._files.verify_index import PartCheck, Tensors, check
 
 Progress = Callable[[int], None]
@@ -41,16 +44,32 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
 
-def verify(contents: Contents, workers: int, progress: Progress = lambda _: None) -> Report:
-    """Check every byte of a dataset; of other files, which have no checksums, the headers.
+def verify(
+    path: str | os.PathLike[str],
+    storage_options: StorageOptions | None = None,
+    *,
+    workers: int = 4,
+    progress: Progress = lambda _: None,
+) -> Report:
+    """Check every byte of a dataset; of a checkpoint, a folder or a file, which have no checksums, the headers.
 
     Args:
-        contents: what the path holds.
+        path: a local path, or a URL of fsspec.
+        storage_options: for fsspec's file system.
         workers: how many files are checked at a time.
         progress: called with the number of bytes checked since its last call, from any thread.
 
-    Faults are in the report. Errors of the file system are raised.
+    Faults, also of files that cannot be read, are in the report.
+
+    Raises:
+        FileNotFoundError: there is no dataset.
+        InvalidManifestError, InvalidCheckpointError: the list of files is not valid.
     """
+    return verify_contents(look(path, storage_options), workers, progress)
+
+
+def verify_contents(contents: Contents, workers: int, progress: Progress) -> Report:
+    """Check what a path has, as `verify` does."""
     report = Report(files=len(contents.shards))
     with ThreadPoolExecutor(workers) as threads:
         checked = list(threads.map(lambda shard: _Checked(contents, shard, progress), contents.shards))
@@ -78,9 +97,15 @@ class _Checked:
         elif length != shard.bytes:
             self.faults.append(f"it has {length} bytes, and the manifest says {shard.bytes}")
         else:
-            self._look(contents, length, progress)
-            if contents.manifest and not self.faults:
-                self._checksum(contents, progress)
+            try:
+                self._read(contents, length, progress)
+            except OSError as error:
+                self.faults.append(f"it cannot be read: {error}")
+
+    def _read(self, contents: Contents, length: int, progress: Progress) -> None:
+        self._look(contents, length, progress)
+        if contents.manifest and not self.faults:
+            self._checksum(contents, progress)
 
     def _look(self, contents: Contents, length: int, progress: Progress) -> None:
         try:
@@ -198,7 +223,7 @@ def _open_parts(contents: Contents, manifest: Manifest, report: Report, opened: 
         except FileNotFoundError:
             report.notes.append(f"{part.file} is not there: readers do without the index")
             return []
-        except InvalidIndexError as error:
+        except (InvalidIndexError, OSError) as error:
             report.faults.append(Fault(part.file, str(error)))
             return []
         if index.commit_id != part.commit_id:

@@ -1,6 +1,6 @@
 """Datasets that Spark wrote, read without Spark and without Java, by NumPy; by fsspec where they are remote.
 
-    from safetensors_spark.dataset import open_dataset, open_store
+    from safetensors_spark.dataset import inspect, open_dataset, open_store, verify
 
     points = open_dataset("points")       # written with `batch_size`: rows in their order
     points[7]["x"]                        # an array that looks at the mapped file
@@ -10,12 +10,16 @@
     vectors = open_store("vectors")       # written with `name_col`: tensors by key
     vectors["a"], vectors.get_many(["a", "b"])
 
+    inspect("points").columns             # of a dataset, a checkpoint, a folder or a file
+    verify("points").faults
+
 Errors are those of `safetensors_spark`.
 """
 
-from safetensors_spark._files.manifest import Column, IndexPart, Manifest, Shard
+from safetensors_spark._files.inspect import DtypeTotal, Inspection, Tensor, inspect
+from safetensors_spark._files.manifest import Column, IndexPart, KeyBucket, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark._files.verify import Fault, Report
+from safetensors_spark._files.verify import Fault, Report, verify
 from safetensors_spark.dataset._arrays import Batch
 from safetensors_spark.dataset._batches import Batches
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
@@ -28,14 +32,20 @@ __all__ = [
     "Batches",
     "Column",
     "Dataset",
+    "DtypeTotal",
     "Fault",
     "IndexPart",
+    "Inspection",
+    "KeyBucket",
     "Manifest",
     "Report",
     "Sample",
     "Samples",
     "Shard",
     "Store",
+    "Tensor",
+    "inspect",
     "open_dataset",
     "open_store",
+    "verify",
 ]

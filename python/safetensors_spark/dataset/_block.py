@@ -1,17 +1,16 @@
-"""Where some tensors lie, in the order of their keys."""
+"""Where some tensors lie, by key."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from safetensors_spark._files.cached_property import cached_property
-from safetensors_spark._files.header import DTYPES
+from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 
 
@@ -85,15 +84,20 @@ def places_of(found: Sequence[Place]) -> Places:
 
 
 class Block:
-    """Tensors in the order of their keys: that takes some two hundred bytes for each."""
+    """Tensors by key: that takes some two hundred bytes for each."""
 
     def __init__(
-        self, starts: Mapping[str, int], which: Iterable[int], specs: Sequence[tuple[int, TensorSpec]]
+        self, keys: Sequence[str], starts: Array, which: Array, specs: Sequence[tuple[int, TensorSpec]]
     ) -> None:
-        """`starts` are first bytes, and `which` of the specs each tensor is: a file's number, and what it is."""
+        """`starts` are first bytes, and `which` of the specs each tensor is: a file's number, and what it is.
+
+        Of a key that comes twice the last one counts.
+        """
         # One number for each key: a look-up in memory of many keys takes as long as it has things to fetch.
-        codes = (start * len(specs) + spec for start, spec in zip(starts.values(), which, strict=True))
-        self._codes = dict(zip(starts, codes, strict=True))
+        # What a file of exabytes would have does not fit into 64 bits.
+        fit = int(starts.max(initial=0)) < (1 << 62) // max(1, len(specs))
+        codes = (starts if fit else starts.astype(object)) * len(specs) + which
+        self._codes = dict(zip(keys, codes.tolist(), strict=True))
         self._specs = specs
 
     def __len__(self) -> int:
@@ -139,10 +143,3 @@ def joined(found: Sequence[tuple[Places, Array]]) -> Places:
     which = np.concatenate([one.which + offset for one, offset in zip(places, offsets, strict=False)])
     specs = [spec for one in places for spec in one.specs]
     return Places(np.concatenate([one.starts for one in places])[order], which[order], specs)
-
-
-def block_of(places: Iterable[tuple[str, Place]]) -> Block:
-    """A block of these tensors; of a key that comes twice the last one counts."""
-    found = dict(sorted(dict(places).items(), key=itemgetter(0)))
-    columns = places_of(list(found.values()))
-    return Block(dict(zip(found, columns.starts.tolist(), strict=True)), columns.which.tolist(), columns.specs)

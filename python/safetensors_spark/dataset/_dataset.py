@@ -15,7 +15,7 @@ from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
-from safetensors_spark._files.verify import Progress, Report, verify
+from safetensors_spark._files.verify import Progress, Report, verify_contents
 from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns
 from safetensors_spark.dataset._batches import Batches, Finish, checked_columns, plan
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
@@ -101,7 +101,7 @@ class Dataset:
 
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
         """Read every byte, and tell what is not as it was written."""
-        return verify(self._contents, workers, progress)
+        return verify_contents(self._contents, workers, progress)
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors_spark._errors import InvalidIndexError, SafetensorsSparkError
 from safetensors_spark._extras import require
 from safetensors_spark._files.contents import Contents
-from safetensors_spark._files.index import COLUMNS, TensorIndex
+from safetensors_spark._files.index import COLUMNS, TensorIndex, columns_of
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import LocalFolder
@@ -120,18 +120,13 @@ class IndexBlocks:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-        types = (pa.string(), pa.string(), pa.list_(pa.int64()), pa.string(), pa.int64(), pa.int64())
         try:
             file = pq.ParquetFile(part, metadata=self._metadata, page_checksum_verification=True)
             table = file.read_row_group(self._groups[number], columns=list(COLUMNS), use_threads=False)
-            keys, files, shapes, dtypes, starts, ends = (
-                table.column(name).combine_chunks().cast(kind) for name, kind in zip(COLUMNS, types, strict=True)
-            )
-            names = keys.to_pylist()
+            keys, files, shapes, dtypes, starts, ends = columns_of(table)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self.error(str(error)) from None
-        if any(column.null_count for column in (keys, files, shapes, shapes.values, dtypes, starts, ends)):
-            raise self.error("it has empty cells")
+        names = keys.to_pylist()
         specs, spec_of = _specs(dtypes.dictionary_encode(), shapes)
         file_of = self._files(files.dictionary_encode(), names)
         entries = _Entries(names, file_of, _numbers(starts), _numbers(ends), specs, spec_of)
@@ -150,7 +145,9 @@ class IndexBlocks:
         return np.array(numbers, np.int32)[codes]
 
     def _misplaced(self, number: int, keys: list[str]) -> str | None:
-        """What is wrong with the row group's keys, by what the footer says of it and of the next one."""
+        """What is wrong with the row group's keys, by what the footer says of it and of those beside it."""
+        if number and keys and keys[0] <= self.bounds[number - 1]:
+            return f"its entry for `{keys[0]:.200}` is not behind the row group before it"
         if not keys or keys[0] < self.bounds[number]:
             return f"its row group {number} does not begin with the key that its footer says"
         later = [bound for bound in self.bounds[number + 1 : number + 2] if bound > self.bounds[number]]
@@ -193,7 +190,7 @@ class _Entries:
     def block(self) -> Block:
         pairs, which = np.unique(self.files.astype(np.int64) * len(self.specs) + self.spec_of, return_inverse=True)
         specs = [(pair // len(self.specs), self.specs[pair % len(self.specs)]) for pair in pairs.tolist()]
-        return Block(dict(zip(self.keys, self.starts.tolist(), strict=True)), which.tolist(), specs)
+        return Block(self.keys, self.starts, which, specs)
 
 
 def _numbers(column: Any) -> Array:

@@ -63,8 +63,12 @@ class Samples:
 
 def _counted(contents: Contents) -> Iterator[Shard]:
     """The shards that have samples, which are counted."""
+    total = 0
     for shard in contents.shards:
         count = _samples(contents, shard) if shard.samples is None else shard.samples
+        total += count
+        if total >> 62:
+            raise SafetensorsSparkError(f"{contents.location}: {shard.file} and those before have {total:,} samples.")
         if count:
             yield replace(shard, samples=count)
 

@@ -8,9 +8,10 @@ from typing import Generic, TypeVar
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
 from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents
-from safetensors_spark._files.header import TensorInfo, read_header
+from safetensors_spark._files.header import read_header
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
+from safetensors_spark._files.tensors import TensorInfo
 from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._maps import MAPS, map_file
 from safetensors_spark.dataset._recent import Recent
@@ -80,7 +81,7 @@ class OpenShards(Generic[T]):
         data = mapped[begin : begin + length]
         try:
             return self._view(tensor.dtype, (samples, *tensor.shape[1:]), data)
-        except InvalidTensorError as error:
+        except (ValueError, OverflowError) as error:
             raise InvalidTensorError(f"{file}: tensor `{column}`: {error}") from None
 
 

@@ -16,7 +16,7 @@ from safetensors_spark._files.manifest import Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import LocalFolder, StorageOptions
-from safetensors_spark._files.verify import Progress, Report, verify
+from safetensors_spark._files.verify import Progress, Report, verify_contents
 from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local
 from safetensors_spark.dataset._forks import Forked
@@ -79,7 +79,7 @@ class Store(Mapping[str, Array], Forked):
 
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
         """Read every byte, and tell what is not as it was written."""
-        return verify(self._contents, workers, progress)
+        return verify_contents(self._contents, workers, progress)
 
     def __getitem__(self, key: str) -> Array:
         """Raises `KeyError`; or what tells of a shard or an index that is damaged, or of a dataset that changed."""
@@ -160,7 +160,7 @@ class Store(Mapping[str, Array], Forked):
         file, start, spec = place
         try:
             return np.ndarray(spec.shape, spec.numpy, self._mapped(file), start)
-        except InvalidTensorError as error:
+        except (ValueError, OverflowError) as error:
             raise self._no_array(place, key, error) from None
 
     def _copied(self, places: Places, key: str) -> Array:
@@ -216,10 +216,10 @@ class Store(Mapping[str, Array], Forked):
             )
         try:
             return np.ndarray(spec.shape, spec.numpy, content, begin)
-        except InvalidTensorError as error:
+        except (ValueError, OverflowError) as error:
             raise self._no_array(place, key, error) from None
 
-    def _no_array(self, place: Place, key: str, error: InvalidTensorError) -> InvalidTensorError:
+    def _no_array(self, place: Place, key: str, error: Exception) -> InvalidTensorError:
         return InvalidTensorError(f"{self._path(place[0])}: tensor `{key:.200}`: {error}")
 
     def _path(self, file: int) -> str:

@@ -6,16 +6,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from heapq import merge
+from itertools import accumulate
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, InvalidIndexError, SafetensorsSparkError
+from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import IndexPart, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import LocalFolder
-from safetensors_spark.dataset._block import Block, Place, Places, TensorSpec, block_of, find_in, joined
+from safetensors_spark._files.tensors import Tensors
+from safetensors_spark.dataset._block import Block, Place, Places, TensorSpec, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
 from safetensors_spark.dataset._maps import check_length, missing
 from safetensors_spark.dataset._recent import Recent
@@ -102,14 +105,18 @@ class HeaderTable:
 
     def __init__(self, contents: Contents) -> None:
         with ThreadPoolExecutor(_THREADS) as threads:
-            found = list(threads.map(lambda numbered: _tensors(contents, *numbered), enumerate(contents.shards)))
-        self._block = block_of(tensor for tensors in found for tensor in tensors)
+            found = list(threads.map(lambda shard: _tensors(contents, shard), contents.shards))
+        self._block = _joined(found)
 
     def __len__(self) -> int:
         return len(self._block)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._block)
+        return iter(self._sorted)
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._block)
 
     def find(self, key: object) -> Place | None:
         return self._block.find(key) if isinstance(key, str) else None
@@ -118,8 +125,19 @@ class HeaderTable:
         return find_in([self._block], np.zeros(len(keys), np.int64), keys)
 
 
-def _tensors(contents: Contents, number: int, shard: Shard) -> list[tuple[str, Place]]:
-    """The tensors of a shard; of a checkpoint those that its index says are in it."""
+def _joined(shards: Sequence[tuple[Tensors, int]]) -> Block:
+    """The tensors of these shards, whose byte buffers begin at these bytes."""
+    names = [name for tensors, _ in shards for name in tensors.names]
+    offsets = accumulate((len(tensors.kinds) for tensors, _ in shards), initial=0)
+    none = np.empty(0, np.int64)
+    starts = np.concatenate([none, *(tensors.begins + data_start for tensors, data_start in shards)])
+    which = np.concatenate([none, *(one.kind_of + offset for (one, _), offset in zip(shards, offsets, strict=False))])
+    specs = [(number, TensorSpec(*kind)) for number, (tensors, _) in enumerate(shards) for kind in tensors.kinds]
+    return Block(names, starts, which, specs)
+
+
+def _tensors(contents: Contents, shard: Shard) -> tuple[Tensors, int]:
+    """The tensors of a shard, and where its byte buffer begins; of a checkpoint those that its index says are in it."""
     length = contents.length(shard)
     if length is None:
         raise missing(contents, shard)
@@ -136,11 +154,9 @@ def _tensors(contents: Contents, number: int, shard: Shard) -> list[tuple[str, P
                 f"{contents.folder.location}/{shard.file} has no tensor `{lost[0]}`, which the checkpoint's index says "
                 "is in it."
             )
-    return [
-        (tensor.name, (number, header.data_start + tensor.begin, TensorSpec(tensor.dtype, tensor.shape)))
-        for tensor in header.tensors
-        if weights is None or weights.get(tensor.name) == shard.file
-    ]
+        named = [number for number, name in enumerate(header.tensors.names) if weights.get(name) == shard.file]
+        return header.tensors.take(np.array(named, np.int64)), header.data_start
+    return header.tensors, header.data_start
 
 
 class PartsTable:
