@@ -67,7 +67,7 @@ def test_a_batch_has_the_files_samples(points: Dataset) -> None:
         batch["x"] += 1
     # What the caller does with a batch stays with the caller.
     assert all(torch.equal(again["x"] + 1, batch["x"]) for again, batch in zip(batches, found, strict=True))
-    assert set(next(iter(dataset(open_dataset(points.samples.contents.location, ["x"]))))) == {"x"}
+    assert set(next(iter(dataset(open_dataset(points.samples.contents.location, columns=["x"]))))) == {"x"}
 
 
 @pytest.mark.parametrize("drop_last", [False, True])

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from safetensors_spark import DamagedShardError, InvalidTensorError
-from safetensors_spark.dataset import open_dataset
+from safetensors_spark.dataset import open_dataset, open_store
 from safetensors_spark.dataset._gather import LARGE
 from safetensors_spark.torch import BatchDataset, SampleDataset, collate
 from safetensors_spark.torch._tensors import DTYPES
@@ -118,6 +118,20 @@ def test_a_worker_makes_batches_where_the_main_process_has_them(tmp_path: Path, 
         assert not any(tensor.is_shared() for tensor in next(iter(batches)).values())
 
 
+def test_pytorch_writes_to_arrays_of_numpy(tmp_path: Path) -> None:
+    """It does not know of read-only memory, writing to which ends the process."""
+    path = tmp_path / "0.safetensors"
+    save_file({"x": torch.zeros(4, 100_000)}, path)
+    before = path.read_bytes()
+    ds = open_dataset(tmp_path)
+    for array in (ds[0]["x"], ds[1:3]["x"]):
+        assert torch.from_numpy(array).add_(1).min() == 1
+    assert not ds["x"].any()
+    with pytest.warns(UserWarning, match="not writable"):
+        torch.from_numpy(open_store(tmp_path)["x"]).add_(1)
+    assert path.read_bytes() == before
+
+
 def test_shards_that_do_not_agree(tmp_path: Path) -> None:
     save_file({"x": torch.zeros(4, 2)}, tmp_path / "0.safetensors")
     save_file({"x": torch.zeros(4, 3)}, tmp_path / "1.safetensors")
@@ -167,7 +181,7 @@ def test_very_many_shards(tmp_path: Path) -> None:
     code = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))
-from safetensors_spark.dataset import open_dataset
+from safetensors_spark.dataset import open_dataset, open_store
 from safetensors_spark.torch import BatchDataset, SampleDataset
 folder = sys.argv[1]
 for shuffle in (False, True):

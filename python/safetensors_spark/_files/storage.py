@@ -28,6 +28,8 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
 
     Raises `MissingExtraError` for a URL where fsspec, or the package for its protocol, is not installed.
     """
+    if not isinstance(storage_options, Mapping | None):
+        raise TypeError(f"storage_options is a {type(storage_options).__name__}, expected a dictionary")
     text = os.fspath(path)
     parts = urlsplit(text)
     if parts.scheme == "file":

@@ -3,7 +3,7 @@
     from safetensors_spark.dataset import inspect, open_dataset, open_store, verify
 
     points = open_dataset("points")       # written with `batch_size`: rows in their order
-    points[7]["x"]                        # an array that looks at the mapped file
+    points[7]["x"]                        # an array, which is yours
     for batch in points.batches(1024):    # across the borders of shards
         batch["x"], batch["y"]
 

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError, printable
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
-from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify_contents
 from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns
@@ -24,15 +24,17 @@ from safetensors_spark.dataset._shards import as_array
 
 # Shards that are downloaded before they are needed.
 _AHEAD = 2
+# Columns that `repr` shows.
+_SHOWN = 8
 
 Sample = dict[str, Array]
 
 
 def open_dataset(
     path: str | os.PathLike[str],
-    columns: Sequence[str] | None = None,
     storage_options: StorageOptions | None = None,
     *,
+    columns: Sequence[str] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_bytes: int = 50 << 30,
 ) -> Dataset:
@@ -40,8 +42,8 @@ def open_dataset(
 
     Args:
         path: the folder: a local path, or a URL of fsspec.
-        columns: the columns to read, all by default; of others no byte is looked at.
         storage_options: what fsspec's file system takes.
+        columns: the columns to read, all by default. No byte of others is read.
         cache_dir: the directory for shards of remote datasets, which all processes of the machine may share; by default
             that of the environment variable `SAFETENSORS_SPARK_CACHE`, or else in the user's cache directory.
         cache_bytes: the limit of that directory: shards used longest ago are deleted.
@@ -70,8 +72,11 @@ def open_dataset(
 class Dataset:
     """Samples in the order of the rows that were written: dictionaries of arrays, by column.
 
-    Arrays look at the mapped files, so that no byte is read before it is touched (files of less than a megabyte are
-    read), and cannot be written to. They are good for as long as you keep them. A dataset may be used from many
+        points[7], points[-1]          # a sample
+        points[10:20], points[[3, 1]]  # samples, stacked; also by a mask of booleans
+        points["x"]                    # a column of all samples
+
+    Arrays are copies, which the caller may change. No other bytes of a shard are read. A dataset may be used from many
     threads, and sent to other processes.
 
     Attributes:
@@ -109,21 +114,29 @@ class Dataset:
     @overload
     def __getitem__(self, index: int) -> Sample: ...
     @overload
-    def __getitem__(self, index: slice) -> Batch: ...
-    def __getitem__(self, index: int | slice) -> Sample | Batch:
-        """A sample; or those of a slice, stacked: a view where they lie in one shard, else a copy."""
+    def __getitem__(self, index: slice | Sequence[int] | Array) -> Batch: ...
+    @overload
+    def __getitem__(self, index: str) -> Array: ...
+    def __getitem__(self, index: int | slice | Sequence[int] | Array | str) -> Sample | Batch | Array:
+        """A sample by its number; samples by a slice, by numbers or by a mask, stacked; or a column by its name.
+
+        Raises `IndexError` for a number that no sample has, and `KeyError` for a column that is not there.
+        """
+        if isinstance(index, str):
+            return self._column(index)
         if isinstance(index, slice):
             return self._slice(range(len(self))[index])
-        number = range(len(self))[index]
-        which, row = self._locate(number)
-        return {name: array[row] for name, array in self._open.columns(self.shards[which]).items()}
+        if not isinstance(index, int) and (isinstance(index, list | range) or getattr(index, "ndim", False)):
+            return self.take(index)
+        which, row = self._locate(self.samples.number(index))
+        return {name: array[row].copy() for name, array in self._open.columns(self.shards[which]).items()}
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """The samples of these numbers, as PyTorch's DataLoader asks for them."""
         return [self[index] for index in indices]
 
     def take(self, indices: Sequence[int] | Array) -> Batch:
-        """The samples of these numbers, stacked: each byte is copied once, shard by shard."""
+        """The samples of these numbers, or those where a mask is true, stacked. Negative numbers count from the end."""
         numbers = self.samples.numbers(indices)
         which, rows = self.samples.locate(numbers)
         batch: Batch = {}
@@ -183,11 +196,13 @@ class Dataset:
             self._prefetch(which, which)
             arrays = self._open.columns(shard)
             for row in range(shard.samples or 0):
-                yield {name: array[row] for name, array in arrays.items()}
+                yield {name: array[row].copy() for name, array in arrays.items()}
 
     def __repr__(self) -> str:
-        columns = printable(", ".join(self.samples.columns))
-        return f"<Dataset {self._contents.location}: {len(self):,} samples of {columns}>"
+        columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))
+        more = f" and {len(self.columns) - _SHOWN} more columns" if len(self.columns) > _SHOWN else ""
+        size = f"{len(self):,} samples of {columns}{more} in {len(self.shards):,} shards"
+        return f"<Dataset {self._contents.location}: {size}>"
 
     def _locate(self, number: int) -> tuple[int, int]:
         """The sample's shard, and its row there."""
@@ -198,8 +213,26 @@ class Dataset:
         """These shards, which are needed now, and the next ones."""
         self._open.prefetch(self.shards[first : last + 1 + _AHEAD])
 
+    def _column(self, name: str) -> Array:
+        if name not in self.samples.columns:
+            raise KeyError(
+                f"{self._contents.location} has no column `{name:.200}`; it is read with "
+                f"{', '.join(self.samples.columns)}"
+            )
+        empty = self._empty()[name]
+        column = np.empty((len(self), *empty.shape[1:]), empty.dtype)
+        for begin, shard in zip(self.samples.begins.tolist(), self.shards, strict=True):
+            array = self._open.columns(shard)[name]
+            _check_alike(array, column, name)
+            column[begin : begin + len(array)] = array
+        return column
+
     def _empty(self) -> Batch:
-        return {name: array[:0] for shard in self.shards[:1] for name, array in self._open.columns(shard).items()}
+        """A batch without samples."""
+        if self.shards:
+            arrays = self._open.columns(self.shards[0])
+            return {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
+        return {one.name: np.empty((0, *(one.shape or ())), numpy_dtype(one.dtype or "F32")) for one in self.columns}
 
     def _slice(self, numbers: range) -> Batch:
         if not numbers:
@@ -209,15 +242,19 @@ class Dataset:
             return self.take(np.arange(numbers.start, numbers.stop, numbers.step))
         stop = row + numbers.stop - numbers.start
         within = slice(row, stop if stop >= 0 else None, numbers.step)
-        return {name: array[within] for name, array in self._open.columns(self.shards[which]).items()}
+        return {name: array[within].copy() for name, array in self._open.columns(self.shards[which]).items()}
 
 
-def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
+def _check_alike(source: Array, target: Array, name: str) -> None:
     if source.shape[1:] != target.shape[1:] or source.dtype != target.dtype:
         raise InvalidTensorError(
             f"column `{name}` has samples of {source.dtype} {list(source.shape[1:])} in one shard and of "
             f"{target.dtype} {list(target.shape[1:])} in another, which cannot be stacked: take them one by one."
         )
+
+
+def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
+    _check_alike(source, target, name)
     if len(places) == places[-1] - places[0] + 1:
         np.take(source, rows, axis=0, out=target[places[0] : places[-1] + 1], mode="clip")
     else:
@@ -231,7 +268,14 @@ def _columns(contents: Contents) -> tuple[Column, ...]:
     return tuple(Column(tensor.name, tensor.dtype, tensor.shape[1:]) for tensor in header.tensors)
 
 
+def _shown(column: Column) -> str:
+    shape = "" if column.shape is None else f" {list(column.shape)}"
+    return f"{column.name:.100} {column.dtype or 'of unknown dtype'}{shape}"
+
+
 def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(chosen, str):
+        raise TypeError(f"columns is the string {chosen!r:.200}, expected a list of names: columns=[{chosen!r:.200}]")
     names = tuple(column.name for column in columns)
     unknown = [name for name in chosen or () if name not in names]
     if unknown:

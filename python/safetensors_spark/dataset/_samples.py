@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import index
+from typing import Any
 
 import numpy as np
 
@@ -36,16 +38,43 @@ class Samples:
     def __len__(self) -> int:
         return self._length
 
+    def number(self, number: Any) -> int:
+        """The number of a sample, which may be counted from the end. Raises `IndexError` for what no sample has."""
+        try:
+            return range(len(self))[index(number)]
+        except IndexError:
+            raise self._error(f"{number} is") from None
+        except TypeError:
+            raise TypeError(
+                "samples are indexed by a number, a slice, a list or an array of numbers, a mask, or a column's name, "
+                f"not {type(number).__name__}"
+            ) from None
+
     def numbers(self, indices: Sequence[int] | Array) -> Array:
-        """Numbers of samples as an array. Raises `IndexError` for what no sample has."""
-        numbers = np.asarray(indices, np.int64)
-        if numbers.ndim != 1:
-            raise IndexError(f"the numbers of samples are an array of {numbers.ndim} dimensions, expected one")
-        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+        """The same of several samples, or those where a mask is true."""
+        given = np.asarray(indices)
+        if given.ndim != 1:
+            raise IndexError(f"the numbers of samples are an array of {given.ndim} dimensions, expected one")
+        if given.dtype == bool:
+            return self._masked(given)
+        if len(given) and given.dtype.kind not in "iu":
             raise IndexError(
-                f"samples are numbered 0 to {len(self) - 1}, and {numbers.min()} to {numbers.max()} are asked for"
+                f"the numbers of samples are of dtype {given.dtype}, expected integers, or a mask of booleans"
             )
+        if len(given) and not (given.min() >= -len(self) and given.max() < len(self)):
+            raise self._error(f"{given.min()} to {given.max()} are")
+        numbers = given.astype(np.int64)
+        numbers[numbers < 0] += len(self)
         return numbers
+
+    def _masked(self, mask: Array) -> Array:
+        if len(mask) != len(self):
+            raise IndexError(f"the mask has {len(mask)} elements, expected one for each of the {len(self)} samples")
+        return np.flatnonzero(mask)
+
+    def _error(self, asked: str) -> IndexError:
+        there = f"samples are numbered 0 to {len(self) - 1}" if len(self) else "there are no samples"
+        return IndexError(f"{there}, and {asked} asked for")
 
     def which(self, number: int) -> int:
         """The place in `shards` of the shard that has the sample."""

@@ -51,7 +51,7 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
 
 
 class Store(Mapping[str, Array], Forked):
-    """Tensors by key, as arrays that cannot be written to; keys come in their order as UTF-8.
+    """Tensors by key, as read-only arrays; keys come in their order as UTF-8.
 
     Local arrays look at the mapped files, so that no byte is read before it is touched. At a URL arrays are read when
     they are asked for. Where no index forbids that a key stands in several shards, the last one counts. A store may be

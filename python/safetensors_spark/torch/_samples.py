@@ -30,13 +30,13 @@ class SampleDataset(TorchDataset[Batch]):
         return len(self._samples)
 
     def __getitem__(self, index: int) -> Batch:
-        return self.__getitems__([range(len(self))[index]])[0]
+        return self.__getitems__([self._samples.number(index)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Batch]:
         """The samples of these numbers, which share one tensor for each column: see `collate`."""
-        if len(indices) == 0:
-            return []
         numbers = self._samples.numbers(indices)
+        if not len(numbers):
+            return []
         return _Stacked(self._columns.choose(numbers).take(0, len(numbers)), len(numbers))
 
 
