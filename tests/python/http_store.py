@@ -21,6 +21,7 @@ class HttpStore:
         ranges: whether it knows ranges; otherwise it sends whole files.
         listing: whether it has a page of links for a folder.
         private: whether requests need the password or the signature.
+        busy: how many of the next answers for each file are that the server is busy.
         broken: how many of the next answers for each file break off in the middle.
         holds: the file whose first answer waits for `held`; `holding` tells that it was asked for.
         requests: of each file, by HTTP's method.
@@ -30,6 +31,7 @@ class HttpStore:
         self.folder, self.port = folder, port
         self.ranges = self.listing = True
         self.private = False
+        self.busy: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.holds = ""
         self.held, self.holding = threading.Event(), threading.Event()
@@ -65,7 +67,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         store, parts = self.store, urlsplit(self.path)
         name = unquote(parts.path).removeprefix("/data").strip("/")
         store.requests[self.command, name] += 1
-        if store.private and not self._is_allowed(parse_qs(parts.query)):
+        if store.busy[name]:
+            store.busy[name] -= 1
+            self._send(503, b"busy", body)
+        elif store.private and not self._is_allowed(parse_qs(parts.query)):
             self._send(403, b"denied", body)
         elif not name and store.listing:
             links = "".join(f'<a href="{quote(one.name)}">{one.name}</a>' for one in store.folder.iterdir())

@@ -168,9 +168,12 @@ def test_two_users_share_a_cache(http: HttpStore, tmp_path_factory: pytest.TempP
     first = open_dataset(http.url, cache_dir=cache, cache_bytes=2 * shard_bytes)
     assert first[:4]["v"].tolist() == VALUES[:4]
     if (child := os.fork()) == 0:
-        os.setuid(65534)
-        second = open_dataset(http.url, cache_dir=cache, cache_bytes=2 * shard_bytes)
-        os._exit(0 if second[:9]["v"].tolist() == VALUES[:9] else 1)
+        found = None
+        try:
+            os.setuid(65534)
+            found = open_dataset(http.url, cache_dir=cache, cache_bytes=2 * shard_bytes)[:9]["v"].tolist()
+        finally:
+            os._exit(0 if found == VALUES[:9] else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert downloads(http, first)[:3] == [1, 1, 1]
     assert len(cached(cache)) == 2

@@ -93,6 +93,25 @@ def test_broken_answers_are_asked_for_again(http: HttpStore, caplog: pytest.LogC
     assert http.requests["GET", second] == 1
 
 
+def test_a_shard_is_not_missing_because_the_server_is_busy(http: HttpStore) -> None:
+    name = open_dataset(http.url).shards[0].file
+    http.busy[name] = 3
+    assert open_dataset(http.url)[0]["v"] == 0
+    assert http.busy[name] == 0
+    http.busy[name] = 1000
+    with pytest.raises(OSError, match=f"{http.url}/{name} cannot be read .*503"):
+        open_dataset(http.url)
+
+
+def test_a_file_by_its_own_url(keyed: HttpStore, tmp_path: Path) -> None:
+    keyed.private = True
+    (file,) = tmp_path.glob("data/part-00001*")
+    file.rename(file.with_name("a b.safetensors"))
+    store = open_store(f"{keyed.url}/a%20b.safetensors?sig={SIGNATURE}")
+    assert store["d"].tolist() == [5.0]
+    assert repr(store) == f"<Store {keyed.url}/a b.safetensors: 1 files>"
+
+
 def test_attempts_are_bounded(http: HttpStore) -> None:
     ds = open_dataset(http.url)
     http.broken[ds.shards[0].file] = 1000

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from safetensors_spark._errors import DatasetChangedError, printable
 from safetensors_spark._files.checkpoint import index_among, is_index, read_weights
@@ -81,7 +82,11 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
 
 
 def _split(path: str) -> tuple[str, str]:
-    """The folder above, and the last name."""
+    """The folder above, and the last name. A query, which signs the URL of a file, becomes the folder's."""
+    if re.match(r"https?://", path):
+        url, mark, query = path.partition("?")
+        parent, _, name = url.rpartition("/")
+        return f"{parent}{mark}{query}", unquote(name)
     parent, name = re.fullmatch(r"(.*?)[/\\]*([^/\\]*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
     return parent or ("/" if path.startswith("/") else "."), name
 
