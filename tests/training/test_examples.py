@@ -1,7 +1,23 @@
+"""The examples of README and of the documents run, from top to bottom."""
+
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
 import examples
+from safetensors_spark._commands.demo import checkpoint
+
+
+def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
+    # What README's examples read, and do not write.
+    pq.write_table(pa.table({"day": ["2025-06-01"] * 2, "user_id": ["user_7", "user_8"]}), tmp_path / "requests")
+    model = checkpoint.folder()
+    assert model is not None
+    (tmp_path / "all-MiniLM-L6-v2").symlink_to(model)
+    (tmp_path / "bert.safetensors").symlink_to(model / "model.safetensors")
+    examples.run(tmp_path, "README.md", "docs/python.md")
 
 
 def test_the_examples_of_training(tmp_path: Path) -> None:
-    examples.run("docs/training.md", tmp_path)
+    examples.run(tmp_path, "docs/training.md")
