@@ -1,4 +1,5 @@
 # From a fresh clone, `make demo` and `make test` need Python 3.10+ and a JDK 17+. They fetch the rest.
+SHELL := bash
 PYTHON ?= python3
 SBT := $(PYTHON) project/sbt.py
 UV := $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
@@ -11,9 +12,23 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
 LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 
+# Each step ends with the time that it took.
+export TIMEFORMAT = == $@ took %0R s
+
+# What `make test` runs, the longest first.
+STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch
+
+# The tests that start JVMs or servers of their own.
+PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
+  cluster failures filesystems full_disk fuzz memory read_failures sessions))
+
 .DEFAULT_GOAL := test
+# Two sbt in one clone disturb each other. The steps of `make test`, which run in a make of their own, do without that.
+ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
-.PHONY: demo test fuzz bench jmh check format test-scala test-python test-torch environments test-sparks links build jar clean
+endif
+.PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
+  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
@@ -30,51 +45,64 @@ bench: jar $(UV)
 jmh:
 	@$(SBT) "benchmarks/Jmh/runMain io.github.semyonsinchenko.safetensors.functions.FunctionsTable $(JMH)"
 
-# Everything that must hold before a merge.
-test: jar check test-scala links test-python test-sparks test-torch
+# Everything that must hold before a merge: two steps at a time, each of which prints when it has ended.
+test: jar environments
+	@time $(MAKE) --no-print-directory --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(STEPS)
 
 # Files of every kind, put to the reader and to the official library until the time is over: ten minutes, or as FUZZ says.
 fuzz: jar $(UV)
+	@$(SBT) tests/Test/compile
 	@PYTHONPATH=project $(UV) run python tests/pyspark_interop/fuzz.py $(FUZZ)
 
 # Format, lint and types.
-check: jar $(UV)
-	@echo "== check"
-	$(UV) run ruff format --check
-	$(UV) run ruff check
-	$(UV) run mypy
+check: check-python
 	$(SBT) scalafmtCheckAll scalafmtSbtCheck
+
+check-python: jar $(UV)
+	@echo "== $@: format, lint and types"
+	@time { $(UV) run ruff format --check && $(UV) run ruff check && $(UV) run mypy; }
 
 format: jar $(UV)
 	$(UV) run ruff check --fix
 	$(UV) run ruff format
 	$(SBT) scalafmtAll scalafmtSbt
 
-test-scala:
-	@echo "== ScalaTest"
-	$(SBT) test
+# Format, ScalaTest, and whether every reference in the jar resolves in each Spark version: in one sbt, which takes its time
+# to start.
+test-scala: environments
+	@echo "== $@: scalafmt, ScalaTest and links"
+	@time $(SBT) scalafmtCheckAll scalafmtSbtCheck test \
+	  "tests/Test/runMain io.github.semyonsinchenko.safetensors.linkage.LinkCheck $$($(PYTHON) project/jar.py) $$(echo $(PYSPARK_JARS))"
 
-# Whether every reference in the jar resolves in each Spark version.
-links: environments
-	@echo "== links"
-	$(SBT) "tests/Test/runMain io.github.semyonsinchenko.safetensors.linkage.LinkCheck $$($(PYTHON) project/jar.py) $$(echo $(PYSPARK_JARS))"
+test-python: test-python-unit test-interop test-processes
 
-# Python unit tests, packaging, and the interop tests in full.
-test-python: jar $(UV)
-	@echo "== pytest, Spark 4.1"
-	$(UV) run pytest
+# The package, and the wheel.
+test-python-unit: jar $(UV)
+	@echo "== $@: pytest"
+	@time $(UV) run pytest tests/python tests/distribution
 
-test-sparks: environments
-	@for spark in $(SPARKS); do \
-	  echo "== pytest, short interop tests, Spark $$spark"; \
-	  .venv-spark$$spark/bin/python -m pytest -m short --ignore tests/pyspark_interop/test_mlflow.py tests/pyspark_interop || exit 1; \
-	done
+# On Spark 4.1 in full, in one session.
+test-interop: jar $(UV)
+	@echo "== $@: pytest, Spark 4.1"
+	@time $(UV) run pytest tests/pyspark_interop $(addprefix --ignore=,$(PROCESSES))
 
-# Training: in an environment of its own, since PyTorch takes gigabytes.
+# The fuzz takes what ScalaTest compiles.
+test-processes: jar $(UV) test-scala
+	@echo "== $@: pytest, Spark 4.1"
+	@time { PYTHONPATH=project $(UV) run python tests/pyspark_interop/filesystem_jars.py && $(UV) run pytest $(PROCESSES); }
+
+test-sparks: $(UV)
+	@$(MAKE) --no-print-directory $(addprefix test-spark,$(SPARKS))
+
+test-spark40 test-spark42 test-spark43: test-spark%: environments
+	@echo "== $@: pytest, short interop tests"
+	@time .venv-spark$*/bin/python -m pytest -m short --ignore tests/pyspark_interop/test_mlflow.py tests/pyspark_interop
+
+# Training: in an environment of its own, since PyTorch takes gigabytes. README's examples need all of it.
 test-torch: jar $(UV)
-	@echo "== pytest, PyTorch"
-	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --no-group mlflow --group training
-	.venv-torch/bin/python -m pytest tests/training
+	@echo "== $@: pytest, PyTorch"
+	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --group training
+	@time .venv-torch/bin/python -m pytest tests/training
 
 environments: jar $(UV)
 	@echo "== environments"

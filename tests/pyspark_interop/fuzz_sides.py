@@ -9,8 +9,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import safetensors_spark as sts
+from filesystem_jars import SPARK_JARS
 from official import JUDGE
-from sbt import classpath, java
+from sbt import ROOT, java
 
 READER = "io.github.semyonsinchenko.safetensors.fuzz.FuzzReader"
 # No header's claims fit in it.
@@ -87,6 +89,15 @@ def official_side() -> Side:
 
 
 def our_side() -> Side:
-    """The reader, compiled if need be, by sbt."""
-    paths = os.pathsep.join(map(str, classpath("tests/Test/fullClasspath")))
+    """The reader of the package's jar."""
+    paths = os.pathsep.join([str(_compiled()), sts.jar_path(), str(SPARK_JARS / "*")])
     return Side([java(), HEAP, "-XX:+UseSerialGC", "-cp", paths, READER])
+
+
+def _compiled() -> Path:
+    """The folder where sbt has compiled the reader's main class last."""
+    place = f"{READER.replace('.', '/')}.class"
+    found = list(ROOT.glob(f"scala/target/tests-*/scala-2.13/test-classes/{place}"))
+    if not found:
+        raise FileNotFoundError(f"{READER} is not compiled: run `python project/sbt.py tests/Test/compile` first.")
+    return max(found, key=lambda file: file.stat().st_mtime).parents[place.count("/")]
