@@ -128,6 +128,24 @@ def test_parts_count_and_those_of_dead_processes_are_deleted(http: HttpStore, ca
     assert cached(cache) == [ds.shards[2].file]
 
 
+def test_all_files_are_looked_at_only_now_and_then(
+    http: HttpStore, cache: Path, shard_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes long where there are many: first, and then whenever one in a hundred of the limit came."""
+    looked: list[int] = []
+    make_room = Cache.make_room
+
+    def noted(self: Cache, limit: int, newest: Path) -> None:
+        looked.append(len(cached(cache)))
+        make_room(self, limit, newest)
+
+    monkeypatch.setattr(Cache, "make_room", noted)
+    assert open_dataset(http.url, cache_bytes=300 * shard_bytes)[:]["v"].tolist() == VALUES
+    assert looked == [1, 4, 7]
+    (cache / "a file").touch()
+    assert len(cached(cache)) == 8
+
+
 def test_a_download_that_fails_leaves_nothing(http: HttpStore, made: Handmade, cache: Path) -> None:
     ds = open_dataset(http.url)
     path = made.folder / ds.shards[0].file

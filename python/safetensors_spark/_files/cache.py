@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any, BinaryIO
@@ -20,6 +20,8 @@ ENVIRONMENT = "SAFETENSORS_SPARK_CACHE"
 _PARTS, _LOCKS = ".parts", ".locks"
 # Characters of a name: Windows takes paths of 260.
 _LONGEST = 80
+# Room is made when this process has downloaded one in so many parts of the limit: it takes long with many files.
+_SHARE = 100
 
 
 def default_directory() -> Path:
@@ -53,6 +55,8 @@ class Cache:
 
     directory: Path
     limit: int
+    # Bytes that this process has downloaded since it made room; at first it is not known what is there.
+    _came: list[int] = field(default_factory=lambda: [1 << 62], repr=False, compare=False)
 
     def open(self, dataset: str, name: str, version: str, length: int, download: Callable[[Path], None]) -> BinaryIO:
         """The shard, which is downloaded if it is not there. It stays whole while it is open or mapped.
@@ -73,12 +77,15 @@ class Cache:
     def shards(self) -> list[Cached]:
         """What is there; first what was used longest ago."""
         found = []
-        for path in self.directory.glob("*/*"):
-            # Other processes delete files.
-            with suppress(FileNotFoundError):
-                if path.parent.name not in (_PARTS, _LOCKS):
-                    stat = path.stat()
-                    found.append(Cached(unquote(path.parent.name), path, stat.st_size, stat.st_mtime))
+        for directory in self.directory.iterdir() if self.directory.exists() else ():
+            if directory.name in (_PARTS, _LOCKS) or not directory.is_dir():
+                continue
+            dataset = unquote(directory.name)
+            for entry in os.scandir(directory):
+                # Other processes delete files.
+                with suppress(FileNotFoundError):
+                    stat = entry.stat()
+                    found.append(Cached(dataset, Path(entry.path), stat.st_size, stat.st_mtime))
         return sorted(found, key=lambda one: one.used)
 
     def make_room(self, limit: int, newest: Path | None = None) -> None:
@@ -105,7 +112,10 @@ class Cache:
                 return found
             self._write(key, target, download)
             made = _found(target, length)
-        self.make_room(self.limit, target)
+        self._came[0] += length
+        if self._came[0] * _SHARE >= self.limit:
+            self._came[0] = 0
+            self.make_room(self.limit, target)
         return made
 
     def _write(self, key: str, target: Path, download: Callable[[Path], None]) -> None:

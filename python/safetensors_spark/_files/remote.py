@@ -88,7 +88,7 @@ class RemoteFolder:
         """The same of several ranges, side by side where the file system can do so."""
         paths = [self._path(name) for name, _, _ in ranges]
         starts, ends = [start for _, start, _ in ranges], [end for _, _, end in ranges]
-        found = self.filesystem.cat_ranges(paths, starts, ends, on_error="return")
+        found = self._call("", lambda: self.filesystem.cat_ranges(paths, starts, ends, on_error="return"))
         return [
             self.read(*one) if isinstance(content, BaseException) else _cut(content, *one[1:])
             for one, content in zip(ranges, found, strict=True)
