@@ -1,6 +1,7 @@
 """The demo's word can be trusted: what it says is equal is equal, and a difference is found."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,16 +15,21 @@ from PIL import Image
 from safetensors.numpy import load_file
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
+import quick_jvm
 from command import run
 from safetensors_spark._commands.demo import checkpoint, store
 from safetensors_spark._commands.demo import digits as batches
 from safetensors_spark._commands.demo.report import Check, Clock, Part, compare, show
 from safetensors_spark._errors import SafetensorsSparkError
 
-_TWO_VALUES_WRONG = """
+# The demo as it is, and with two values wrong: the second run has the first one's JVM.
+_TWICE = """
 import sys
 from safetensors_spark._commands.cli import main
 from safetensors_spark._commands.demo import checkpoint, digits
+
+code = main(["demo", "--output", "out of the way/demo"])
+print("The demo's code:", code)
 
 right = digits.read_with_library
 def wrong(folder, manifest):
@@ -40,17 +46,26 @@ def other(files):
     found.by_layer["pooler"] = (2, 147841)
     return found
 checkpoint.read_with_library = other
-sys.exit(main(["demo"]))
+sys.exit(main(["demo", "--output", "wrong"]))
 """
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder that the demo filled, and what it said."""
+def demos(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """The folder that the demo filled, what it said, and what the one with wrong values said."""
     folder = tmp_path_factory.mktemp("demo")
-    done = run("demo", "--output", "out of the way/demo", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    return folder / "out of the way" / "demo", done.stdout
+    submit = f"--driver-java-options '{quick_jvm.OPTIONS}' pyspark-shell"
+    env = {**os.environ, "PYSPARK_SUBMIT_ARGS": submit}
+    done = subprocess.run([sys.executable, "-c", _TWICE], capture_output=True, text=True, cwd=folder, env=env)
+    assert (done.returncode, done.stderr) == (1, ""), done.stdout
+    right, wrong = done.stdout.split("The demo's code: 0\n")
+    return folder / "out of the way" / "demo", right, wrong
+
+
+@pytest.fixture(scope="module")
+def demo(demos: tuple[Path, str, str]) -> tuple[Path, str]:
+    """The folder that the demo filled, and what it said."""
+    return demos[:2]
 
 
 def test_every_digit_lies_in_the_shards(demo: tuple[Path, str]) -> None:
@@ -140,13 +155,12 @@ def test_spark_s_log_is_kept_in_a_file(demo: tuple[Path, str]) -> None:
     assert "WARN" not in demo[1]
 
 
-def test_one_wrong_value_fails_the_demo_and_is_named(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _TWO_VALUES_WRONG], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "1 differ, first at [300, 3, 4]: 99, expected " in done.stdout
-    assert "1 differ, first at [102]: pooler.dense.bias: ('F32', [384], " in done.stdout
-    assert "1 differ, first at [7]: pooler: (2, 147840), expected pooler: (2, 147841)" in done.stdout
-    assert done.stdout.endswith("DIFFERENT: see the results above.\n")
+def test_one_wrong_value_fails_the_demo_and_is_named(demos: tuple[Path, str, str]) -> None:
+    said = demos[2]
+    assert "1 differ, first at [300, 3, 4]: 99, expected " in said
+    assert "1 differ, first at [102]: pooler.dense.bias: ('F32', [384], " in said
+    assert "1 differ, first at [7]: pooler: (2, 147840), expected pooler: (2, 147841)" in said
+    assert said.endswith("DIFFERENT: see the results above.\n")
 
 
 def test_one_wrong_byte_in_the_store_is_found_by_both_readers(demo: tuple[Path, str], tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("demo"), metavar="DIR", help="where everything goes (default: demo)"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=_run)
 
 
-def run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from safetensors_spark._commands.demo.run import run_demo
 
     return run_demo(args.output)
