@@ -16,6 +16,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from safetensors.numpy import save_file
 
+import quick_jvm
 import safetensors_spark as sts
 from safetensors_spark.functions import arr_to_st, st_to_array
 from spark_io import error_of, read, write
@@ -29,6 +30,7 @@ def start() -> SparkSession:
         .config("spark.driver.memory", "1g")
         .config("spark.executor.memory", "1g")
         .config("spark.ui.enabled", "false")
+        .config(map=quick_jvm.CONF)
         # No task starts before both executors are there, so both get some.
         .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
         .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "300s")

@@ -4,12 +4,11 @@ import os
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from application import answer_of
 from spark_io import assert_says
 
-MOUNT = 'mount -t tmpfs -o size=256m disk "$0" && exec "$@"'
+MOUNT = 'for disk in "$0" "$1"; do mount -t tmpfs -o size=256m disk "$disk" || exit; done; shift; exec "$@"'
 
 
 @cache
@@ -25,25 +24,15 @@ def own_mounts() -> tuple[list[str], list[str]]:
     return ["sudo", "-n", "unshare", "--mount"], [*oneself, "env", *(f"{k}={v}" for k, v in os.environ.items())]
 
 
-def write_to_a_small_disk(tmp_path: Path, local: str, path: str) -> dict[str, Any]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
+def test_a_full_disk_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+    disks = [tmp_path / "local", tmp_path / "dataset"]
+    for disk in disks:
+        disk.mkdir()
+    local, path = disks[0] / "spark", disks[1] / "points"
     root, oneself = own_mounts()
-    settings = {"disk": str(disk), "local": str(tmp_path / local), "path": str(tmp_path / path)}
-    within = [*root, "sh", "-c", MOUNT, str(disk), *oneself]
-    answer: dict[str, Any] = answer_of("full_disk_job.py", settings, within)
-    return answer
-
-
-def test_full_local_disk_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
-    answer = write_to_a_small_disk(tmp_path, local="disk", path="dataset")
-    assert_says(answer["error"], f"{tmp_path}/disk/blockmgr-", "No space left on device", "`spark.local.dir`")
-    assert answer["left"] == []
-    assert answer["samples"] == [25_000]
-
-
-def test_full_disk_of_the_dataset_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
-    answer = write_to_a_small_disk(tmp_path, local="local", path="disk/dataset")
-    assert_says(answer["error"], f"{tmp_path}/disk/dataset/", "No space left on device", "another directory")
-    assert answer["left"] == []
+    within = [*root, "sh", "-c", MOUNT, *map(str, disks), *oneself]
+    answer = answer_of("full_disk_job.py", {"local": str(local), "path": str(path)}, within)
+    assert_says(answer["local"]["error"], f"{local}/blockmgr-", "No space left on device", "`spark.local.dir`")
+    assert_says(answer["path"]["error"], f"{path}/", "No space left on device", "another directory")
+    assert answer["local"]["left"] == answer["path"]["left"] == []
     assert answer["samples"] == [25_000]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+import quick_jvm
 import safetensors_spark as sts
 
 _PRELUDE = """
@@ -26,6 +27,7 @@ from safetensors_spark.functions import arr_to_st, st_to_array
 
 def builder():
     settings = {"driver.memory": "512m", "ui.enabled": "false", "driver.host": "127.0.0.1"}
+    settings |= {f"{of}.extraJavaOptions": os.environ["JVM_OPTIONS"] for of in ("driver", "executor")}
     return SparkSession.builder.config(map={f"spark.{key}": value for key, value in settings.items()})
 
 def classic(master="local[1]"):
@@ -75,7 +77,7 @@ def run(tmp_path: Path) -> Run:
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env={**clean, "PYSPARK_PYTHON": sys.executable, **env},
+            env={**clean, "PYSPARK_PYTHON": sys.executable, "JVM_OPTIONS": quick_jvm.OPTIONS, **env},
         )
         assert done.returncode == 0, done.stderr
         return done
@@ -97,18 +99,28 @@ def jar(tmp_path: Path) -> Callable[[str], str]:
 
 
 def _submit(*options: str) -> list[str]:
-    return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--driver-memory", "512m", *options]
+    program = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    return [program, "--driver-memory", "512m", "--driver-java-options", quick_jvm.OPTIONS, *options]
 
 
-def test_a_configured_builder_in_a_fresh_process_and_attaching_it_changes_nothing(run: Run) -> None:
-    done = run("""
+def test_configured_sessions_one_after_another_keep_the_jars_of_spark_defaults(
+    run: Run, jar: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jar('defaults.txt')}\n")
+    done = run(
+        """
 spark = sts.configure(classic()).getOrCreate()
+driver_has(spark, "defaults.txt")
 round_trip(spark)
 before = spark.sql("LIST JARS").collect()
 sts.attach(spark)
 print(spark.sql("LIST JARS").collect() == before)
-""")
-    assert done.stdout == _ROUND_TRIP + "True\n"
+spark.stop()
+round_trip(sts.configure(classic()).getOrCreate())
+""",
+        SPARK_CONF_DIR=str(tmp_path),
+    )
+    assert done.stdout == "defaults.txt True\n" + _ROUND_TRIP + "True\n" + _ROUND_TRIP
     assert _TOO_LATE not in done.stderr
 
 
@@ -130,27 +142,6 @@ round_trip(second)
     assert _TOO_LATE not in done.stderr
 
 
-def test_configuring_after_the_jvm_has_started_warns_and_attach_mends_it(run: Run) -> None:
-    done = run("""
-classic().getOrCreate().stop()
-spark = sts.configure(classic()).getOrCreate()
-is_missing(spark)
-sts.attach(spark)
-round_trip(spark)
-""")
-    assert done.stdout == "True\n" + _ROUND_TRIP
-    assert f"UserWarning: {_TOO_LATE} Build the session and call `safetensors_spark.attach(spark)`." in done.stderr
-
-
-def test_a_new_session_after_a_configured_one_was_stopped(run: Run) -> None:
-    done = run("""
-sts.configure(classic()).getOrCreate().stop()
-round_trip(sts.configure(classic()).getOrCreate())
-""")
-    assert done.stdout == _ROUND_TRIP
-    assert _TOO_LATE not in done.stderr
-
-
 def test_the_user_s_jars_stay_wherever_they_are_named(run: Run, jar: Callable[[str], str], tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jar('defaults.txt')}\n")
     done = run(
@@ -166,12 +157,6 @@ round_trip(spark)
     assert done.stdout == "builder.txt True\nsubmitted.txt True\ndefaults.txt True\n" + _ROUND_TRIP
 
 
-def test_jars_of_spark_defaults_alone_stay(run: Run, jar: Callable[[str], str], tmp_path: Path) -> None:
-    (tmp_path / "spark-defaults.conf").write_text(f"spark.jars {jar('defaults.txt')}\n")
-    script = "spark = sts.configure(classic()).getOrCreate()\ndriver_has(spark, 'defaults.txt')\nround_trip(spark)"
-    assert run(script, SPARK_CONF_DIR=str(tmp_path)).stdout == "defaults.txt True\n" + _ROUND_TRIP
-
-
 # What Python writes to standard error, `spark-submit` passes on to standard output.
 def test_spark_submit_with_the_jar_of_jar_path(run: Run) -> None:
     jar = subprocess.run([sys.executable, "-m", "safetensors_spark", "jar-path"], capture_output=True, text=True)
@@ -179,23 +164,27 @@ def test_spark_submit_with_the_jar_of_jar_path(run: Run) -> None:
     assert run(script, *_submit("--jars", jar.stdout.strip())).stdout == _ROUND_TRIP
 
 
-def test_spark_submit_without_the_jar_warns_and_attach_mends_it(run: Run) -> None:
+def test_configuring_after_the_jvm_has_started_warns_and_attach_brings_the_jar(run: Run) -> None:
     done = run(
         """
 spark = sts.configure(classic()).getOrCreate()
+is_missing(spark)
 sts.attach(spark)
 round_trip(spark)
 """,
         *_submit(),
     )
-    assert _TOO_LATE in done.stdout
-    assert done.stdout.endswith(_ROUND_TRIP)
+    assert f"UserWarning: {_TOO_LATE} Build the session and call `safetensors_spark.attach(spark)`." in done.stdout
+    assert done.stdout.endswith("True\n" + _ROUND_TRIP)
 
 
-@pytest.mark.parametrize("session", ["sts.configure({}).getOrCreate()", "{}.getOrCreate()"])
-def test_executors_in_processes_of_their_own(run: Run, session: str) -> None:
-    spark = session.format('classic("local-cluster[2,1,1024]")')
-    done = run(f"spark = {spark}\nsts.attach(spark)\nround_trip(spark)")
+# `test_cluster.py` has executors of a configured session.
+def test_executors_in_processes_of_their_own_get_the_jar_from_attach(run: Run) -> None:
+    done = run("""
+spark = classic("local-cluster[2,1,1024]").getOrCreate()
+sts.attach(spark)
+round_trip(spark)
+""")
     assert done.stdout == _ROUND_TRIP
 
 
@@ -213,9 +202,8 @@ round_trip(spark)
     assert done.stdout == _ROUND_TRIP
 
 
-@pytest.mark.parametrize("with_jar", [True, False], ids=["with_the_jar", "without_the_jar"])
-def test_a_connect_server_in_another_process(run: Run, tmp_path: Path, with_jar: bool) -> None:
-    with _connect_server(tmp_path, *(["--jars", sts.jar_path()] if with_jar else [])) as url:
+def test_a_connect_server_in_another_process_gets_the_jar_from_attach(run: Run, tmp_path: Path) -> None:
+    with _connect_server(tmp_path) as url:
         done = run(f"""
 from safetensors_spark.arrow import stack
 spark = sts.configure(SparkSession.builder.remote({url!r})).getOrCreate()
@@ -255,8 +243,8 @@ except sts.IncompatibleVersionError as error:
 
 
 @contextmanager
-def _connect_server(folder: Path, *options: str) -> Iterator[str]:
-    """A server of Spark Connect in a process of its own; gives the URL for clients."""
+def _connect_server(folder: Path) -> Iterator[str]:
+    """A server of Spark Connect in a process of its own, without the jar; gives the URL for clients."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -264,7 +252,7 @@ def _connect_server(folder: Path, *options: str) -> Iterator[str]:
     confs = [argument for name, value in settings.items() for argument in ("--conf", f"spark.{name}={value}")]
     main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     log = folder / "server.log"
-    command = _submit("--master", "local[1]", *confs, *options, *main)
+    command = _submit("--master", "local[1]", *confs, *main)
     env = {name: value for name, value in os.environ.items() if name not in _OURS}
     with (
         log.open("w") as output,
