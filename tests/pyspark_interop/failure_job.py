@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 
+import quick_jvm
 import safetensors_spark as sts
 from failures import PARTITIONS, ROWS
 from spark_io import write
@@ -27,7 +28,7 @@ def start(settings: dict[str, Any]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = sts.configure(SparkSession.builder).master(settings["master"])
     fixed = {"driver.memory": "512m", "executor.memory": "512m", "ui.enabled": "false", "driver.host": "127.0.0.1"}
-    conf = {f"spark.{name}": value for name, value in fixed.items()} | settings.get("conf", {})
+    conf = {f"spark.{name}": value for name, value in fixed.items()} | quick_jvm.CONF | settings.get("conf", {})
     return builder.config(map=conf).getOrCreate()
 
 

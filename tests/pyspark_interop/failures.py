@@ -1,6 +1,7 @@
 """Jobs that write in processes of their own, and what readers then find."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+import quick_jvm
 from spark_io import Dataset, files, read, write
 
 JOB = Path(__file__).with_name("failure_job.py")
@@ -23,10 +25,10 @@ PARTITIONS = 4
 OPTIONS: dict[str, Any] = {"batch_size": 2}
 
 
-def append(spark: SparkSession, path: Path, first: int) -> list[int]:
-    """Appends a job's rows from this process, and gives their numbers."""
+def append(spark: SparkSession, path: Path, first: int, mode: str = "append") -> list[int]:
+    """Writes a job's rows from this process, and gives their numbers."""
     rows = spark.range(first, first + ROWS, 1, PARTITIONS)
-    write(rows.selectExpr("array(cast(id as float), 0.5F) as x"), path, **OPTIONS)
+    write(rows.selectExpr("array(cast(id as float), 0.5F) as x"), path, mode, **OPTIONS)
     return written(first)
 
 
@@ -118,7 +120,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
 def daemon(spark_class: Path, log: Path, *command: str) -> Iterator[None]:
     """A process of Spark's own, such as a worker, as long as the block runs."""
     with log.open("w") as output:
-        process = subprocess.Popen([str(spark_class), *command], stdout=output, stderr=output, cwd=log.parent)
+        env = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": quick_jvm.OPTIONS}
+        process = subprocess.Popen([str(spark_class), *command], stdout=output, stderr=output, cwd=log.parent, env=env)
     try:
         yield
     finally:

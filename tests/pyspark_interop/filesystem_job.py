@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import quick_jvm
 import safetensors_spark as sts
 
 ROWS = 24
@@ -25,7 +26,7 @@ PARTITIONS = 3
 def start(conf: dict[str, str]) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     fixed = {"driver.memory": "512m", "executor.memory": "512m", "ui.enabled": "false", "driver.host": "127.0.0.1"}
-    settings: dict[str, Any] = {f"spark.{name}": value for name, value in fixed.items()} | conf
+    settings: dict[str, Any] = {f"spark.{name}": value for name, value in fixed.items()} | quick_jvm.CONF | conf
     return sts.configure(SparkSession.builder.config(map=settings)).master("local-cluster[2,1,1024]").getOrCreate()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 
+import quick_jvm
 from failures import wait_for
 from filesystem_jars import SPARK_JARS, filesystem_jars
 from sbt import java
@@ -117,7 +118,8 @@ def hdfs(folder: Path) -> Iterator[str]:
     """The address of a name node with two data nodes, in a process of their own; what they store is in `folder`."""
     jars = os.pathsep.join([str(SPARK_JARS / "*"), *map(str, filesystem_jars())])
     options = ["-nnport", "0", "-httpport", "0", "-datanodes", "2", "-format", "-writeDetails", "details.json"]
-    command = [java(), "-Xmx256m", "-cp", jars, "org.apache.hadoop.test.MiniDFSClusterManager", *options]
+    jvm = [java(), "-Xmx256m", *quick_jvm.OPTIONS.split(), "-cp", jars]
+    command = [*jvm, "org.apache.hadoop.test.MiniDFSClusterManager", *options]
     details = folder / "details.json"
     with process(command, folder, "hdfs.log") as server:
         wait_for(lambda: _runs(server, folder / "hdfs.log") and details.exists() and details.read_text().endswith("}"))

@@ -64,9 +64,8 @@ def test_after_the_driver_was_killed_in_the_midst_of_a_write_the_old_dataset_sta
     assert left
     assert {Path(name).parts[0] for name in left} == {"_temporary"}
     assert seen(spark, path) == old
-    with Job(path, tmp_path / "log", master="local[2]", mode=mode) as job:
-        job.finish()
-    assert seen(spark, path) == (old + written(100) if mode == "append" else written(100))
+    new = append(spark, path, 200, mode)
+    assert seen(spark, path) == (old + new if mode == "append" else new)
     assert leftovers(path) == left
 
 
@@ -112,7 +111,6 @@ def test_a_write_that_waits_for_a_killed_commit_says_so_and_takes_its_lock(
     assert {Path(name).parts[0] for name in leftovers(path)} == {"_temporary"}
 
 
-@pytest.mark.short
 def test_two_attempts_of_a_task_that_commit_at_once_write_its_rows_once(
     spark: SparkSession, path: Path, tmp_path: Path, cluster: str
 ) -> None:
@@ -138,18 +136,23 @@ def test_four_threads_that_append_at_once_are_all_counted(spark: SparkSession, p
     assert leftovers(path) == []
 
 
-def test_four_processes_that_append_at_once_are_all_counted(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+def test_two_threads_and_two_processes_that_append_at_once_are_all_counted(
+    spark: SparkSession, path: Path, tmp_path: Path
+) -> None:
     expected = append(spark, path, 0)
     start = tmp_path / "start"
     start.mkdir()
-    with ExitStack() as stack:
+    with ExitStack() as stack, ThreadPoolExecutor(2) as threads:
         jobs = [
-            Job(path, tmp_path / f"log{first}", master="local[1]", first=first, start=str(start), jobs=4)
-            for first in (100, 200, 300, 400)
+            stack.enter_context(
+                Job(path, tmp_path / f"log{first}", master="local[1]", first=first, start=str(start), jobs=2)
+            )
+            for first in (100, 200)
         ]
-        for job in jobs:
-            stack.enter_context(job)
+        # They go on when both have come.
+        wait_for(lambda: len(list(start.iterdir())) == 2, 300)
+        mine = list(threads.map(lambda first: append(spark, path, first), [300, 400]))
         for job in jobs:
             job.finish()
-    assert sorted(seen(spark, path)) == expected + [n for first in (100, 200, 300, 400) for n in written(first)]
+    assert sorted(seen(spark, path)) == [*expected, *written(100), *written(200), *mine[0], *mine[1]]
     assert leftovers(path) == []
