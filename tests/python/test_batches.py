@@ -125,7 +125,7 @@ def test_an_epoch_goes_on_from_a_state(points: Dataset) -> None:
         ranks = [shuffled(points, 2, rank=rank, world_size=2) for rank in range(2)]
         for rank in ranks:
             rank.load_state_dict(state)
-            rank.set_epoch(rank.epoch)
+            rank.set_epoch(1)
         rest = numbers(batch for step in zip(*ranks, strict=True) for batch in step)
         # Of a single sample that is left both ranks take a batch.
         assert taken + rest[: SAMPLES - len(taken)] == order(points, 1)
@@ -134,6 +134,25 @@ def test_an_epoch_goes_on_from_a_state(points: Dataset) -> None:
     again = shuffled(points)
     again.load_state_dict(batches.state_dict())
     assert numbers(again) == order(points, 2)
+
+
+def test_a_state_that_leaves_no_batch(points: Dataset) -> None:
+    """Saved with the last batch of an epoch, or loaded where a batch needs more samples than are left."""
+    batches = shuffled(points)
+    iterator = iter(batches)
+    states = [batches.state_dict() for _ in range(len(batches)) if next(iterator)]
+    for state, again, count in (
+        (states[-1], shuffled(points), SAMPLES),
+        (states[-2], shuffled(points, drop_last=True), 33),
+        (states[3], shuffled(points, 30, drop_last=True), 30),
+    ):
+        again.load_state_dict(state)
+        assert again.epoch == 1
+        assert numbers(again) == order(points, 1)[:count]
+        # A loop that counts epochs by itself takes the rest of this one: nothing.
+        again.load_state_dict(state)
+        again.set_epoch(0)
+        assert (again.epoch, list(again), again.epoch) == (0, [], 1)
 
 
 def test_a_state_that_is_saved_before_iterating(points: Dataset) -> None:

@@ -147,7 +147,7 @@ def test_an_epoch_goes_on_at_every_step_in_another_world(
             new = [dataset(points, 2, rank, after[0]) for rank in range(after[0])]
             for one in new:
                 one.load_state_dict(json.loads(state))
-                one.set_epoch(one.epoch)
+                one.set_epoch(1)
             rest = in_steps([numbers(workers(one, after[1])) for one in new])
             if 0 < SAMPLES - len(taken) < after[0]:
                 assert set(rest) == set(order[len(taken) :])
@@ -175,7 +175,8 @@ def test_stateful_dataloader(points: Dataset, count: int) -> None:
             state = pickle.loads(pickle.dumps(copy.deepcopy(first.state_dict())))
             second, again = loader()
             second.load_state_dict(state)
-            assert taken + in_steps([numbers(second)]) == order
+            if step < len(batches) or count > 0:
+                assert taken + in_steps([numbers(second)]) == order
             # The next iteration is the next epoch, and that epoch again if it is set.
             assert in_steps([numbers(second)]) == expected(again, 5)
             again.set_epoch(5)
@@ -183,7 +184,8 @@ def test_stateful_dataloader(points: Dataset, count: int) -> None:
             pair = [dataset(points, 4, rank, 2) for rank in range(2)]
             for one in pair:
                 one.load_state_dict(state)
-                assert one.epoch == 4
+                assert one.epoch == (4 if step < len(batches) else 5)
+                one.set_epoch(4)
             rest = in_steps([numbers(one) for one in pair])
             assert set(rest) == set(order[len(taken) :])
             assert SAMPLES - len(taken) < 2 or taken + rest == order

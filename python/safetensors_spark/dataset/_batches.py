@@ -79,6 +79,8 @@ class Batches:
         self._finish = finish
         self._position = position or Position()
         self._iteration = _Iteration(plan)
+        # The epoch and the place of the state that was loaded last.
+        self._loaded = (0, 0)
 
     @property
     def epoch(self) -> int:
@@ -88,13 +90,15 @@ class Batches:
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, which takes all of it.
 
-        If a state of the same epoch was loaded, the next iteration still begins where the state says.
+        If a state of the same epoch was loaded, the next iteration takes what that state leaves of it.
         """
         epoch = index(epoch)
         if not 0 <= epoch < EPOCHS:
             raise ValueError(f"epoch is {epoch}, expected 0 to {EPOCHS - 1}")
         if epoch == self.epoch:
             self._position.hold()
+        elif self._position.pending and epoch == self._loaded[0]:
+            self._go_to(*self._loaded)
         else:
             self._go_to(epoch, 0)
 
@@ -114,10 +118,15 @@ class Batches:
         """Continue from a state in the next iteration. The number of ranks and the batch size may have changed, and
         between epochs the number of nodes.
 
+        If the state leaves no batch of its epoch, the next iteration is the next epoch.
+
         Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is no state.
         """
         saved, batches = self._checked(state)
-        self._go_to(saved.epoch, saved.place(batches))
+        self._loaded = saved.epoch, saved.place(batches)
+        self._go_to(*self._loaded)
+        if not self._iteration.epoch.steps:
+            self._go_to(saved.epoch + 1, 0)
 
     def _go_to(self, epoch: int, place: int) -> None:
         self._position.set(epoch, place)

@@ -15,6 +15,9 @@ from torch.utils.data import IterableDataset, get_worker_info
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset import Batches, Dataset
 from safetensors_spark.dataset._batches import Finish, checked_columns, plan
+from safetensors_spark.dataset._state import Epoch
+from safetensors_spark.dataset._threads import run_ahead
+from safetensors_spark.torch._device import Transfer, transfer
 from safetensors_spark.torch._position import SharedPosition
 from safetensors_spark.torch._tensors import Batch, tensor_cast, tensor_columns
 
@@ -60,6 +63,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
         threads: int = 2,
         dtype: Mapping[str, torch.dtype] | torch.dtype | None = None,
         transform: Callable[[Batch], Any] | None = None,
+        pin_memory: bool = False,
+        device: torch.device | str | int | None = None,
     ) -> None:
         """A rank's share of the samples.
 
@@ -81,6 +86,9 @@ class BatchDataset(Batches, IterableDataset[Any]):
                 to cast.
             transform: called with each batch, in those threads or worker processes; what it returns takes the batch's
                 place.
+            pin_memory: have the threads copy batches to pinned memory, for copies to a CUDA device that do not block.
+            device: have the threads copy batches to this device. To a CUDA device copies are made from pinned memory in
+                a stream of their own, beside what the caller computes. Not for worker processes.
         """
         rank, world_size = _world(rank, world_size)
         casts = checked_columns(dtype, dataset.samples)
@@ -92,6 +100,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
             Finish(None if casts is None else partial(tensor_cast, casts), transform),
             SharedPosition(),
         )
+        self._device = None if device is None else torch.device(device)
+        self._pin_memory = pin_memory
         # Batches that a worker had made of the iteration that it goes on with.
         self._resumed = 0
 
@@ -100,6 +110,11 @@ class BatchDataset(Batches, IterableDataset[Any]):
         worker = get_worker_info()
         if worker is None:
             return super().__iter__()
+        if self._device is not None or self._pin_memory:
+            raise SafetensorsSparkError(
+                "`device` and `pin_memory` are for threads, and this is a worker process: use "
+                "`DataLoader(..., pin_memory=True)`, and copy batches to the device in the main process."
+            )
         iteration = self._begin()
         iteration.taken, self._resumed = self._resumed, 0
         first = worker.id + iteration.taken * worker.num_workers
@@ -145,10 +160,21 @@ class BatchDataset(Batches, IterableDataset[Any]):
         self._position.resume(saved.epoch, saved.begun_at)
         self._resumed = batches
 
+    def _run(self, epoch: Epoch, steps: range, threads: int) -> Iterator[Any]:
+        moves = transfer(self._device, self._pin_memory)
+        if moves is None:
+            return super()._run(epoch, steps, threads)
+        sending = (partial(_sent, moves, task) for task in self._tasks(epoch, steps))
+        return map(moves.receive, run_ahead(sending, threads))
+
     def _of_worker(self, iteration: Any, steps: range) -> Iterator[Any]:
         for batch in self._run(iteration.epoch, steps, 0):
             iteration.taken += 1
             yield batch
+
+
+def _sent(moves: Transfer, task: Callable[[], Any]) -> Any:
+    return moves.send(task())
 
 
 def _refuse_collation(caller: object) -> None:
