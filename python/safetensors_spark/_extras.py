@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 
 from safetensors_spark._errors import MissingExtraError
@@ -23,3 +25,13 @@ def require(extra: str, modules: tuple[str, ...]) -> None:
             f"not installed: {', '.join(absent)}. Install the extra `{extra}`:\n"
             f'    pip install "safetensors-spark[{extra}]"'
         )
+
+
+def import_now(*modules: str) -> None:
+    """Import those of the modules that are installed, in the caller's thread.
+
+    A process that is forked while another thread imports a module waits for ever when it imports the module itself.
+    """
+    for name in modules:
+        with suppress(ImportError):
+            import_module(name)

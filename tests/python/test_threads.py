@@ -85,6 +85,32 @@ def test_a_process_forked_during_the_first_look_up(
     assert store["b"].tolist() == [2.0]
 
 
+IMPORTS = """
+import sys
+import fsspec
+from safetensors_spark.dataset import open_dataset, open_store
+
+fsspec.filesystem("memory").put(sys.argv[1], "/samples/", recursive=True)
+store, ds = open_store(sys.argv[2]), open_dataset("memory://samples", cache_dir=sys.argv[3])
+before = set(sys.modules)
+assert store["a"].tolist() == [1.0]
+assert ds[0]["v"] == 2.0
+print({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)
+"""
+
+
+def test_the_first_look_up_imports_nothing(tmp_path: Path) -> None:
+    """A process that is forked while another thread imports a module would wait for that for ever."""
+    keys, samples = Handmade(tmp_path / "keys"), Handmade(tmp_path / "samples", "batch")
+    keys.part(keys.shard(a=[1.0]))
+    keys.commit()
+    samples.shard(v=[2.0])
+    samples.commit()
+    command = [sys.executable, "-c", IMPORTS, f"{samples.folder}/", str(keys.folder), str(tmp_path / "cache")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
 INTERRUPTED = """
 import sys, threading
 import fsspec

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors_spark._errors import DamagedShardError, printable
-from safetensors_spark._extras import require
+from safetensors_spark._extras import import_now, require
 from safetensors_spark._files.cache import Cache, default_directory
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.manifest import Shard
@@ -42,6 +42,7 @@ class Downloads:
     """Shards that are downloaded when they are needed, or before."""
 
     def __init__(self, folder: RemoteFolder, cache: Cache) -> None:
+        import_now("crc32c", "filelock")
         self._folder, self._cache = folder, cache
         self._ahead = Ahead(self._get)
 

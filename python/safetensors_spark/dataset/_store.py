@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._extras import import_now
 from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Manifest, Shard
@@ -59,6 +60,8 @@ class Store(Mapping[str, Array], Forked):
     """
 
     def __init__(self, contents: Contents) -> None:
+        if contents.manifest and contents.manifest.index_parts:
+            import_now("pyarrow.compute", "pyarrow.parquet")
         self._contents = contents
         self._maps: Recent[Array] = Recent(MAPS)
         self._opened: Table | None = None
