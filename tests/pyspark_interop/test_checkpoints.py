@@ -181,7 +181,7 @@ def test_an_index_that_is_none_is_an_error(spark: SparkSession, tmp_path: Path, 
     (checkpoint(tmp_path) / INDEX).write_text(text)
     for path in (tmp_path, tmp_path / INDEX):
         message = error_of(lambda path=path: long(spark, path))  # type: ignore[misc]
-        assert_says(message, str(tmp_path / INDEX), "is not a valid checkpoint index", "name the safetensors files")
+        assert_says(message, str(tmp_path / INDEX), "is not a valid checkpoint index", "pass the safetensors files")
 
 
 def test_a_tensor_in_another_file_than_the_index_says_is_an_error_whatever_the_condition(
@@ -193,7 +193,7 @@ def test_a_tensor_in_another_file_than_the_index_says_is_an_error_whatever_the_c
     for condition in ("true", "tensor_key = 'embed.weight'", "tensor_key LIKE '%weight'"):
         message = error_of(long(spark, folder).where(condition).collect)
         assert_says(
-            message, f"{wrong} has no tensor `embed.weight`", "index of its checkpoint", "name the safetensors files"
+            message, f"{wrong} has no tensor `embed.weight`", "index of its checkpoint", "pass the safetensors files"
         )
     merged = spark.read.format("safetensors").option("mergeSchema", "true")
     assert_says(error_of(lambda: merged.load(str(folder))), f"{wrong} has no tensor `embed.weight`")

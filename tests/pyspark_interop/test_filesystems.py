@@ -263,6 +263,6 @@ def test_a_file_that_changes_between_planning_and_reading_is_named(place: Place,
         # HDFS does not tell one file from another of the same length, of which all is read.
         assert answer[0]["a"]["data"] == load(Path(replacement))["a"].data.hex()
         return
-    words = {"gone": "is gone: it was there", "another": "other bytes now, and as many"}.get(what, "it had 600")
+    words = {"gone": "is gone: it was there", "another": "but different content"}.get(what, "it had 600")
     assert_says(answer, f"{place.uri}/large.safetensors", words, "Load the table again")
     assert "Caused by" not in answer

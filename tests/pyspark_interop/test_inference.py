@@ -193,9 +193,9 @@ def test_an_index_that_cannot_be_read_is_an_error(spark: SparkSession, path: Pat
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("file_name", "../x.safetensors", ["`k1` is in `../x.safetensors`", "no shard"]),
-        ("file_name", "/etc/passwd", ["`k1` is in `/etc/passwd`", "no shard"]),
-        ("file_name", "left.safetensors", ["`k1` is in `left.safetensors`", "no shard"]),
+        ("file_name", "../x.safetensors", ["`k1` is in `../x.safetensors`", "not a shard"]),
+        ("file_name", "/etc/passwd", ["`k1` is in `/etc/passwd`", "not a shard"]),
+        ("file_name", "left.safetensors", ["`k1` is in `left.safetensors`", "not a shard"]),
         ("data_end", 1 << 40, ["`k1`", str(1 << 40)]),
         ("data_start", -8, ["`k1`", "bytes -8"]),
         ("data_end", 0, ["`k1`", "to 0"]),

@@ -120,7 +120,7 @@ def test_another_schema_is_refused(spark: SparkSession, path: Path, schema: str)
     keyed(spark, path, 1)
     reader = spark.read.format("safetensors").option("layout", "long").schema(schema)
     message = error_of(lambda: reader.load(str(path)).collect())
-    assert_says(message, "layout `long`", "tensor_key:string", "Give no schema")
+    assert_says(message, "layout `long`", "tensor_key:string", "Read without a schema")
 
 
 def test_an_unknown_layout_is_refused(spark: SparkSession, path: Path) -> None:

@@ -234,7 +234,7 @@ def test_shards_that_are_gone_or_cut_off_are_errors(spark: SparkSession, path: P
     whole = second.read_bytes()
     second.write_bytes(whole[:-1])
     message = error_of(lambda: found(spark, path))
-    assert_says(message, f"Shard {second.name}", f"{len(whole) - 1} bytes", f"says {len(whole)}", "bring it back")
+    assert_says(message, f"Shard {second.name}", f"{len(whole) - 1} bytes", f"says {len(whole)}", "Restore it")
     second.unlink()
     assert_says(
         error_of(lambda: found(spark, path)), f"Shard {second.name} is gone", str(path), "overwrite the dataset"
@@ -271,7 +271,7 @@ def test_a_shard_that_is_not_the_one_of_the_manifest_is_an_error(
     schema = spark.read.format("safetensors").options(inferSchema=True, layout=layout).load(str(path)).schema
     other_header(shard, change, to)
     table = spark.read.format("safetensors").option("layout", layout).schema(schema).load(str(path))
-    assert_says(error_of(table.collect), shard.name, *words, f"{MANIFEST} says", "bring it back")
+    assert_says(error_of(table.collect), shard.name, *words, f"{MANIFEST} says", "Restore it")
 
 
 def test_a_shard_of_fewer_samples_than_the_manifest_says_is_an_error(spark: SparkSession, path: Path) -> None:

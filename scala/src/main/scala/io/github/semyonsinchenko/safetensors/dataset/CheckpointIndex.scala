@@ -15,15 +15,15 @@ import io.github.semyonsinchenko.safetensors.index.Keys
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
 /**
- * `model.safetensors.index.json`, as Hugging Face's libraries write it: the file of each tensor of a checkpoint.
+ * `model.safetensors.index.json`, which Hugging Face's libraries write: the file of each tensor of a checkpoint.
  *
  * @param name       the name of the index file
- * @param weightMap  the file of each tensor; its word counts when tensors are looked up by name
+ * @param weightMap  the file of each tensor; a look-up by name relies on it alone
  */
 private[dataset] final case class CheckpointIndex(name: String, weightMap: Map[String, String])
     extends DirectoryIndex {
 
-  /** The files, by name. */
+  /** The files, sorted by name. */
   def files: Vector[String] = weightMap.values.toSet.toVector.sorted
 
   private lazy val tensors =
@@ -56,7 +56,7 @@ private[dataset] object CheckpointIndex {
   /** @throws InvalidRequestException if the file is not a valid index, or names a file outside its directory */
   def read(path: Path, conf: Configuration): CheckpointIndex = {
     def fault(detail: String) = throw new InvalidRequestException(
-      s"$path is not a valid checkpoint index: $detail. Mend it, or name the safetensors files themselves as the paths.")
+      s"$path is not a valid checkpoint index: $detail. Correct it, or pass the safetensors files as the paths.")
     def file(entry: java.util.Map.Entry[String, JsonNode]) = {
       val name = entry.getValue.asText
       if (!entry.getValue.isTextual || !FileNames.isPlain(name))

@@ -7,13 +7,13 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, StoredFile}
 /**
  * A safetensors file to read.
  *
- * @param directory its directory, with a slash at the end. Files of a directory share this string: there may be a million.
+ * @param directory its directory, with a trailing slash. The files of a directory, up to millions, share this string.
  * @param length    in bytes
- * @param modified  when, in milliseconds since 1970; none for a shard that is known from its manifest alone
- * @param shard     what a manifest says of it; none for a file that no manifest names
- * @param partition values of the partition columns, as Spark keeps them
- * @param status    what its object store said of it, by which that knows it again; none on other file systems
- * @param tensors   names of those that count, as the index of a checkpoint has it; none where all do
+ * @param modified  modification time in milliseconds since 1970; none for a shard known only from its manifest
+ * @param shard     the facts in the manifest; none for a file without a manifest
+ * @param partition values of the partition columns in Spark's internal representation
+ * @param status    the status from the object store, which identifies this version; none on other file systems
+ * @param tensors   the tensors that the index of a checkpoint assigns to the file; none if all tensors are read
  */
 final case class DataFile(
     directory: String,
@@ -42,7 +42,7 @@ object DataFile {
     modified = Some(status.getModificationTime),
     status = Some(status).filter(_.isInstanceOf[EtagSource]))
 
-  /** Whether a listing takes the file for data. */
+  /** Whether a listing treats the file as data. */
   def isData(status: FileStatus): Boolean =
     status.isFile && status.getPath.getName.endsWith(Suffix) && !FileNames.isHidden(status.getPath)
 }

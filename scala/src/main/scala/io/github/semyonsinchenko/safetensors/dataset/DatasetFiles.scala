@@ -11,13 +11,13 @@ import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, No
 import io.github.semyonsinchenko.safetensors.storage.{FileNames, IgnoredFiles}
 
 /**
- * A directory, as it is read.
+ * A directory to read.
  *
- * @param files    its data, in order
- * @param folders  the directories in it that may hold data
- * @param manifest of a dataset
- * @param index    what tells in which of its files a tensor is; none where nothing does
- * @param others   how many safetensors files are in it that its manifest or the index of a checkpoint does not name
+ * @param files    its data files, in order
+ * @param folders  the subdirectories that may hold data
+ * @param manifest the manifest, if it is a dataset
+ * @param index    the index that maps tensors to files, if there is one
+ * @param others   the number of safetensors files that its manifest or checkpoint index does not list
  */
 private[dataset] final case class Directory(
     files: Vector[DataFile],
@@ -26,35 +26,35 @@ private[dataset] final case class Directory(
     index: Option[DirectoryIndex] = None,
     others: Int = 0) {
 
-  /** Whether it says itself what belongs to it. */
+  /** Whether a manifest or an index lists its files. */
   def isListed: Boolean = manifest.isDefined || index.isDefined
 
-  /** Whether there is something to read. A dataset of no rows has no file, and is none the less there. */
+  /** Whether it can be read. A dataset without rows has no files, but it exists. */
   def isData: Boolean = files.nonEmpty || manifest.exists(_.shards.isEmpty)
 }
 
 /**
- * The files of a directory. With a manifest: exactly the shards that it names, in its order. With the index of a checkpoint:
- * exactly the files that it names. Else its safetensors files, by name.
+ * The files of a directory. With a manifest: exactly the shards that it lists, in its order. With a checkpoint index:
+ * exactly the files that it lists. Otherwise all its safetensors files, sorted by name.
  */
 object DatasetFiles {
 
-  // A writer may replace the manifest between reading it and listing. Each time another commit must get in between.
+  // A writer may replace the manifest between the read and the listing. Each retry needs another such commit.
   private val Attempts = 5
 
-  /** Datasets of more shards are not listed: a million files take minutes to list, and their manifest seconds to read. */
+  /** Larger datasets are not listed: a million files take minutes to list, but seconds to read from a manifest. */
   private[safetensors] val MaxListed = 10000
 
   /** The shards of the dataset in a directory, or its safetensors files. */
   def of(directory: Path, conf: Configuration): Seq[DataFile] = read(directory, None, conf).files
 
   /**
-   * Files of a dataset that is listed are checked here, others when they are opened.
+   * Reads a directory. Shards are checked here if the directory is listed, otherwise when they are opened.
    *
-   * @param names   a pattern that the names of files must match
-   * @param folders whether the directories in it are wanted
-   * @param ignored shards that are left out instead of being an error
-   * @throws InvalidRequestException if the directory or a file is gone that should be there, or a shard has another length
+   * @param names   a pattern that file names must match
+   * @param folders whether to return its subdirectories
+   * @param ignored shards to skip instead of failing
+   * @throws InvalidRequestException if the directory or a listed file is missing, or a shard has another length
    */
   private[dataset] def read(
       directory: Path,
@@ -70,7 +70,8 @@ object DatasetFiles {
           val present = new Present(directory, list(directory, conf), names, ignored)
           found match {
             case None if !present.has(Manifest.FileName) => withoutManifest(present, conf)
-            // The manifest was read before the last listing too, so a shard that this one lacks is missing.
+            // The manifest has not changed since the previous attempt, so a shard that is not in the listing is
+            // missing.
             case Some(same) if before.exists(_.commitId == same.commitId) => present.shards(same)
             case Some(manifest) if present.hasFilesOf(manifest)           => present.shards(manifest)
             case _ if left > 1                                            => attempt(left - 1, found)
@@ -100,7 +101,7 @@ object DatasetFiles {
       Option.when(bytes.nonEmpty)(new DatasetIndex(directory, manifest, bytes.sum))
     } catch { case _: FileNotFoundException => None }
 
-  /** The files of a checkpoint, of which the index is named, and so nothing else is meant. */
+  /** The files of a checkpoint whose index is the path of the read. Nothing else in the directory is read. */
   private[dataset] def ofCheckpoint(
       index: Path,
       names: Option[GlobFilter],
@@ -117,7 +118,7 @@ object DatasetFiles {
     present.checkpoint.fold(present.dataFiles)(path => present.filesOf(CheckpointIndex.read(path, conf)))
 }
 
-/** What a listing of a directory has found. */
+/** The result of listing a directory. */
 private final class Present(
     directory: Path,
     statuses: Vector[FileStatus],
@@ -142,7 +143,7 @@ private final class Present(
 
   def shards(manifest: Manifest): Directory = {
     val files =
-      named(manifest.shards.map(_.file), Manifest.FileName, "Bring it back, or overwrite the dataset.")
+      named(manifest.shards.map(_.file), Manifest.FileName, "Restore it, or overwrite the dataset.")
     val present = manifest.shards.filter(shard => byName.contains(shard.file)).zip(files)
     val wanted = present.collect {
       case (shard, status) if hasLength(shard, status) && matches(status) =>
@@ -162,10 +163,10 @@ private final class Present(
     if (status.getLen == shard.bytes) true
     else if (ignored.corrupt) false
     else throw new InvalidRequestException(
-      s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says ${shard.bytes}. The file " +
-        "is not the one that was written: bring it back, or overwrite the dataset.")
+      s"Shard ${shard.file} in $directory has ${status.getLen} bytes, but its ${Manifest.FileName} says " +
+        s"${shard.bytes}. The file is not the one that was written. Restore it, or overwrite the dataset.")
 
-  /** The index of the checkpoint that the directory holds, if it says in a file what belongs to it. */
+  /** The checkpoint index in the directory, if there is one. */
   def checkpoint: Option[Path] = {
     val (variants, plain) =
       files.map(_.getPath).filter(CheckpointIndex.isOne).partition(CheckpointIndex.isVariant)
@@ -179,7 +180,7 @@ private final class Present(
 
   def filesOf(checkpoint: CheckpointIndex): Directory = {
     val files = named(checkpoint.files, checkpoint.name,
-      "Bring it, or name the files to read as the paths.")
+      "Add it, or pass the files to read as the paths.")
     Directory(
       files.filter(matches).map { status =>
         DataFile.of(status).copy(tensors = Some(checkpoint.tensorsOf(status.getPath.getName)))
@@ -196,7 +197,7 @@ private final class Present(
     absent.headOption.filterNot(_ => ignored.missing).foreach { first =>
       val more = if (absent.size > 1) s" (and ${absent.size - 1} more)" else ""
       throw new InvalidRequestException(
-        s"Shard $first$more is gone from $directory, though its $by names it. $remedy")
+        s"Shard $first$more is gone from $directory, but its $by names it. $remedy")
     }
     names.flatMap(byName.get)
   }

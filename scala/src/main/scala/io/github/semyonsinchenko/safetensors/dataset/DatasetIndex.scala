@@ -8,9 +8,9 @@ import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.index.{IndexEntry, IndexPart, Keys, TensorIndex}
 
 /**
- * Look-ups in the index of a dataset.
+ * Looks up tensors in the index of a dataset.
  *
- * @param bytes the length of all its parts
+ * @param bytes the total length of its parts
  */
 private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, bytes: Long)
     extends DirectoryIndex {
@@ -18,7 +18,8 @@ private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, b
 
   private lazy val shards = manifest.shards.iterator.map(shard => shard.file -> shard.bytes).toMap
 
-  // Without keys all of the index must be read, which pays for a small one only: tasks read headers side by side.
+  // Without keys the whole index must be read. This pays off only for a small index, because tasks read headers in
+  // parallel.
   override def find(
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,
@@ -29,7 +30,7 @@ private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, b
       found(entries.map(entry => check.file(entry) -> check.tensor(entry)).filter(accepts.tupled))
     }.filter(_.forall(_.isDefined)).map(parts => located(parts.flatten))
 
-  /** None where there are too many tensors for the driver to look at. */
+  /** None if there are too many tensors for the driver to process. */
   private def found(tensors: Iterator[(String, TensorInfo)]): Option[Found] = {
     val few  = tensors.take(MaxTensors).toVector
     val more = tensors.take(MaxLookedAt).map(_._1).toSet
@@ -51,7 +52,7 @@ private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, b
       entries.nextOption().map(entry => entry -> check.file(entry))
     }.flatMap(_.flatten.minByOption(_._1)(IndexEntry.order)).map(_._2)
 
-  /** What `use` makes of the entries of these keys, part by part; none where a part cannot tell. */
+  /** Applies `use` to the entries of these keys in each part. None if a part is missing or from another commit. */
   private def inParts[A](keys: Keys, conf: Configuration)(
       use: (IndexPart, Iterator[IndexEntry]) => A): Option[Seq[A]] = {
     val results = Parallel.map(manifest.indexParts)(part =>
@@ -63,43 +64,43 @@ private[dataset] final class DatasetIndex(directory: Path, manifest: Manifest, b
 }
 
 /**
- * What a part of an index has found.
+ * The result of a look-up in a part of an index.
  *
- * @param more files of further tensors, of which there are too many for a plan
+ * @param more files of further tensors, if there are too many tensors for a plan
  */
 private final case class Found(tensors: Vector[(String, TensorInfo)], more: Set[String])
 
 private object DatasetIndex {
 
-  // What a plan can carry to its tasks, a megabyte or two.
+  // A plan sends these to its tasks: one or two megabytes.
   private val MaxTensors = 10000
 
-  // About a second's worth. Of more, tasks read the headers side by side.
+  // Takes the driver about a second. Beyond that, tasks read the headers in parallel.
   private val MaxLookedAt = 1000000
 
-  // Some hundred thousand tensors.
+  // A few hundred thousand tensors.
   private val SmallBytes = 2L << 20
 }
 
 /**
- * Whether entries can be true of the dataset's shards.
+ * Checks that entries are consistent with the shards of the dataset.
  *
- * @param path   of the index file
- * @param shards their lengths
+ * @param path   path of the index file
+ * @param shards length of each shard
  */
 private final class EntryCheck(path: Path, shards: Map[String, Long]) {
 
   /** @throws InvalidRequestException if no shard has the entry's bytes */
   def file(entry: IndexEntry): String = {
     val length =
-      shards.getOrElse(entry.file, fault(s"`${entry.key}` is in `${entry.file}`, which is no shard"))
+      shards.getOrElse(entry.file, fault(s"`${entry.key}` is in `${entry.file}`, which is not a shard"))
     if (entry.start < 0 || entry.end < entry.start || entry.end > length)
       fault(
         s"`${entry.key}` is at the bytes ${entry.start} to ${entry.end} of ${entry.file}, which has $length")
     entry.file
   }
 
-  /** @throws InvalidRequestException if no tensor has that dtype, shape and size */
+  /** @throws InvalidRequestException if dtype, shape and size of the entry are not consistent */
   def tensor(entry: IndexEntry): TensorInfo = {
     val dtype =
       Dtype.of(entry.dtype).getOrElse(

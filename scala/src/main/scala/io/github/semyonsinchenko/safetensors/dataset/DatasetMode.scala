@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-/** How the rows of a dataset are put into tensors. */
+/** How rows of a dataset are stored as tensors. */
 sealed abstract class DatasetMode(val name: String) extends Product with Serializable
 
 object DatasetMode {

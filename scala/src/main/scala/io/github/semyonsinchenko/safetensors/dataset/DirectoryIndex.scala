@@ -5,32 +5,32 @@ import org.apache.hadoop.conf.Configuration
 import io.github.semyonsinchenko.safetensors.format.TensorInfo
 import io.github.semyonsinchenko.safetensors.index.Keys
 
-/** Tells in which files of a directory tensors are. */
+/** Maps tensors to the files of a directory. */
 trait DirectoryIndex {
 
   /**
-   * The files that have tensors of these names, by file name; none where the index cannot tell.
+   * The files that have tensors with these names, by file name. None if the index cannot answer.
    *
-   * @param keys    all names, where there are none
-   * @param accepts whether a tensor of a file is wanted, where the index knows its shape and dtype
+   * @param keys    the names, or none for all names
+   * @param accepts selects tensors of a file, if the index has their shapes and dtypes
    */
   def find(
       keys: Option[Keys],
       accepts: (String, TensorInfo) => Boolean,
       conf: Configuration): Option[Map[String, Located]]
 
-  /** The file of the first tensor; none where the index has no order of its own, or cannot tell. */
+  /** The file of the first tensor. None if the index has no order or cannot answer. */
   def firstFile(conf: Configuration): Option[String]
 }
 
-/** What an index says of a file. */
+/** The result of an index look-up for a file. */
 sealed trait Located extends Product with Serializable
 
 object Located {
 
-  /** Some of its tensors are wanted. Its header tells which. */
+  /** Some of its tensors may match. Its header shows which. */
   case object Somewhere extends Located
 
-  /** These tensors are wanted; their offsets are from the file's begin. */
+  /** These tensors match. Their offsets start at the beginning of the file. */
   final case class At(tensors: Vector[TensorInfo]) extends Located
 }

@@ -1,18 +1,18 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
 /**
- * The bucket of keys that a shard is in.
+ * The key bucket of a shard.
  *
- * @param buckets how many there are
- * @param bucket  the one of this shard, from 0 on
- * @param first   the least key of the shard, as UTF-8 bytes
- * @param last    the greatest
+ * @param buckets the number of buckets
+ * @param bucket  the bucket of this shard, starting at 0
+ * @param first   the smallest key of the shard, ordered by UTF-8 bytes
+ * @param last    the largest key of the shard
  */
 final case class KeyBucket(buckets: Int, bucket: Int, first: String, last: String)
 
 object KeyBucket {
 
-  /** The number of buckets of these shards; none if there is no shard, or not one number for all of them. */
+  /** The number of buckets of these shards. None if there are no shards, or if they do not all have the same number. */
   def countOf(shards: Iterator[Option[KeyBucket]]): Option[Int] =
     shards.nextOption().flatten.map(_.buckets).filter(count => shards.forall(_.exists(_.buckets == count)))
 }

@@ -12,9 +12,9 @@ import io.github.semyonsinchenko.safetensors.storage.{FileNames, LocalFile}
 /**
  * A directory to read.
  *
- * @param ofPath    the index of the read's path that led to it
- * @param partition the `key=value` directories that led to it, as pairs of column and value
- * @param above     the directories that led to it
+ * @param ofPath    the index of the path of the read under which it was found
+ * @param partition the columns and values of the `key=value` directories above it
+ * @param above     the directories above it, up to the path
  */
 private[dataset] final case class Place(
     ofPath: Int,
@@ -28,7 +28,7 @@ private[dataset] final case class Place(
     if (values.isEmpty) directory.files else directory.files.map(_.copy(partition = values))
 }
 
-/** Finds the directories that the paths of a read stand for, and reads what is in them. */
+/** Finds the directories of the paths of a read, and lists their contents. */
 private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
 
   private val names = rules.names.map(new GlobFilter(_))
@@ -44,7 +44,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
     found
   }
 
-  // First as it stands: a name may have brackets in it.
+  // Tries the literal path first, because a name may contain brackets.
   private def matching(path: Path): Seq[FileStatus] = {
     val fs = path.getFileSystem(conf)
     try Seq(fs.getFileStatus(path))
@@ -63,7 +63,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
   private def glob(path: Path, fs: FileSystem): Seq[FileStatus] =
     try Option(fs.globStatus(path)).toSeq.flatten
     catch {
-      // Hadoop cannot put a name with a colon behind a directory; and says nothing better of a wrong pattern.
+      // Hadoop cannot append a name with a colon to a directory. It throws the same exceptions for an invalid pattern.
       case e @ (_: IllegalArgumentException | _: IOException) if isPatterns(e) =>
         throw new InvalidRequestException(
           s"$path cannot be matched with file names: ${e.getMessage}. Name the directory, and set `pathGlobFilter`.",
@@ -86,7 +86,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
     else Directory(
       Vector(status).filter(file => names.forall(_.accept(file.getPath))).map(DataFile.of))
 
-  /** What the directories that the rules lead to from these hold. */
+  /** Reads the subdirectories of these places that the rules include. */
   private def below(places: Seq[Place]): Seq[Place] =
     Parallel.map(places.flatMap(place => folders(place).map(place -> _))) {
       case (above, (folder, partition)) =>
@@ -94,7 +94,7 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
           above.partition ++ partition, above.path :: above.above)
     }
 
-  /** The directories to look into; links that lead back to a directory above would be followed forever. */
+  /** The subdirectories to read, without links to a directory above, which would cause an endless loop. */
   private def folders(place: Place): Seq[(Path, Option[(String, String)])] =
     foldersIn(place).filterNot { case (folder, _) => isLoop(folder, place.path :: place.above) }
 

@@ -12,7 +12,7 @@ object Location {
   private val mapper = new ObjectMapper
 
   /**
-   * The paths, made absolute: an executor has another working directory than the driver.
+   * The paths, made absolute, because executors and the driver have different working directories.
    *
    * @throws InvalidRequestException if there is no path
    */

@@ -23,13 +23,13 @@ import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWrite}
 
 /**
- * `dataset_manifest.json`: what a dataset is made of, as `format/dataset_manifest.schema.json` describes it.
+ * `dataset_manifest.json`, which lists the contents of a dataset. `format/dataset_manifest.schema.json` defines it.
  *
- * @param commitId of the write that made this manifest
- * @param options  the options of the last write, as given
- * @param shards   in the order of the rows
- * @param parts    files of the index, of which the largest is the first; none in a manifest of version 1.0
- * @param version  of the format that the manifest was read in
+ * @param commitId ID of the write that created this manifest
+ * @param options  the options of the last write, as the user gave them
+ * @param shards   the shards in row order
+ * @param parts    the files of the index, the largest first; none in a manifest of version 1.0
+ * @param version  the format version of the manifest that was read
  */
 final case class Manifest(
     commitId: String,
@@ -40,19 +40,19 @@ final case class Manifest(
     parts: Option[Seq[IndexPart]] = Some(Nil),
     version: FormatVersion = FormatVersion.Current) {
 
-  /** The files of the index. They may not be there: then there is no index. */
+  /** The files of the index. If one does not exist, the dataset has no index. */
   def indexParts: Seq[IndexPart] = parts.getOrElse(Seq(IndexPart.only(commitId)))
 
-  /** The names of all its files. */
+  /** The names of all files of the dataset. */
   def files: Iterator[String] = shards.iterator.map(_.file) ++ indexParts.iterator.map(_.file)
 
   def samples: Long = shards.iterator.map(_.samples).sum
 
   def bytes: Long = shards.iterator.map(_.bytes).sum
 
-  /** What a reader may rely on of a shard. */
+  /** The facts about a shard that a reader can rely on. */
   def factsOf(shard: ShardRecord): ShardFacts = {
-    // Each column is one tensor of a batch, or one of each row.
+    // Each column is one tensor per batch, or one tensor per row.
     mode match {
       case DatasetMode.Batch =>
         ShardFacts(shard.headerBytes, Some(shard.samples), schema.size.toLong, schema)
@@ -61,14 +61,14 @@ final case class Manifest(
     }
   }
 
-  /** The number of buckets that the shards are in by key; none if that is not one number for all shards. */
+  /** The number of key buckets. None if the shards do not all have the same number. */
   def keyBuckets: Option[Int] = KeyBucket.countOf(shards.iterator.map(_.bucket))
 
-  /** Writes the directory's manifest, or replaces it. */
+  /** Creates or replaces the manifest of the directory. */
   def write(directory: Path, conf: Configuration): Unit =
     AtomicFile.write(new Path(directory, Manifest.FileName), conf)(ManifestWriter.write(this, _))
 
-  /** The same, where other writes may do it too; see [[AtomicFile.replace]]. */
+  /** Replaces the manifest while other writes may do the same. See [[AtomicFile.replace]]. */
   def replace(directory: Path, draft: Path, condition: ConditionalWrite, conf: Configuration)(
       verify: => Unit): Unit =
     AtomicFile.replace(new Path(directory, Manifest.FileName), draft, condition, conf)(
@@ -90,7 +90,7 @@ object Manifest {
     AtomicFile.use(path, path.getFileSystem(conf))(new ManifestReader(path).read(_))
   }
 
-  /** The condition that the directory's manifest does not change from now on. Take it before you read the manifest. */
+  /** A condition that the manifest does not change from now on. Call it before reading the manifest. */
   def unchanged(directory: Path, conf: Configuration): ConditionalWrite = {
     val path = new Path(directory, FileName)
     ConditionalWrite.ifUnchanged(path, path.getFileSystem(conf))
@@ -103,7 +103,7 @@ object Manifest {
   }
 }
 
-/** A manifest that cannot be relied on. */
+/** A manifest is invalid. */
 final class InvalidManifestException(path: Path, detail: String)
     extends DataException(
       s"$path is not a valid dataset manifest: $detail. Overwrite the dataset, or remove the file to read " +
@@ -112,7 +112,7 @@ final class InvalidManifestException(path: Path, detail: String)
     )
 
 private object ManifestWriter {
-  // The stream's owner closes it: in an object store that is what makes the file visible.
+  // The owner of the stream closes it. In an object store, closing makes the file visible.
   private val factory = new JsonFactory().disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET)
 
   def write(manifest: Manifest, out: OutputStream): Unit = {
@@ -156,7 +156,7 @@ private object ManifestWriter {
     json.writeEndObject()
   }
 
-  /** A line for each field, and for each shard. */
+  /** Writes one line per field and per shard. */
   private object Lines extends DefaultPrettyPrinter.Indenter {
     override def isInline: Boolean = false
 
@@ -170,12 +170,12 @@ private object ManifestWriter {
 /**
  * Reads and checks a manifest.
  *
- * @param path for errors
+ * @param path for error messages
  */
 private final class ManifestReader(path: Path) {
   import ManifestReader.mapper
 
-  /** @throws InvalidManifestException if the manifest cannot be relied on */
+  /** @throws InvalidManifestException if the manifest is invalid */
   def read(in: InputStream): Manifest =
     try read(mapper.getFactory.createParser(in))
     catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }
@@ -188,7 +188,7 @@ private final class ManifestReader(path: Path) {
       val name = json.getText
       json.nextToken()
       if (name == "shards") {
-        // A newer version may have other fields.
+        // Checks the version first, because shards of a newer version may have other fields.
         if (root.has(Version)) checkVersion(root)
         shards = Some(new ShardsReader(fault(_)).read(json))
       } else root.set[JsonNode](name, mapper.readTree[JsonNode](json))

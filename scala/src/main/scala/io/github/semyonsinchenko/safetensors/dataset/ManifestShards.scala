@@ -7,7 +7,7 @@ import com.fasterxml.jackson.core.{JsonGenerator, JsonParser, JsonToken}
 import io.github.semyonsinchenko.safetensors.storage.FileNames
 
 /**
- * Reads a manifest's shards one by one: as a tree, millions of them would not fit the driver's memory.
+ * Reads the shards of a manifest one by one. As a JSON tree, millions of them would not fit in the driver's memory.
  *
  * @param fault throws the error with this detail
  */
@@ -68,11 +68,11 @@ private final class ShardsReader(fault: String => Nothing) {
       }
     }
     if (buckets > Int.MaxValue || bucket < 0 || bucket >= buckets || first == null || last == null)
-      fault("a `key_bucket` does not say which of how many buckets a shard is in, and its first and last key")
+      fault("a `key_bucket` does not have a valid `buckets`, `bucket`, `first_key` and `last_key`")
     KeyBucket(buckets.toInt, bucket.toInt, first, last)
   }
 
-  /** A name in this directory: a manifest must not lead a reader elsewhere. */
+  /** The name of a file in this directory. A manifest must not refer to files elsewhere. */
   private def fileName(json: JsonParser): String = {
     val file = json.getText
     if (json.currentToken != JsonToken.VALUE_STRING || !FileNames.isPlain(file))

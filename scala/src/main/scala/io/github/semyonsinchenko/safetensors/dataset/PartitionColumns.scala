@@ -12,7 +12,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** The partition columns of directories named `key=value`. Types are inferred as in Spark's own sources. */
+/** The partition columns of directories named `key=value`. Types are inferred like in Spark's file sources. */
 private[dataset] final case class PartitionColumns(schema: StructType) {
 
   /** The values of a directory, in Spark's internal representation. */
@@ -22,7 +22,7 @@ private[dataset] final case class PartitionColumns(schema: StructType) {
 
 private[dataset] object PartitionColumns {
 
-  /** The column name and the value of a directory such as `day=2026-11-21`. */
+  /** The column name and value of a directory such as `day=2026-11-21`. */
   def parse(folder: String): Option[(String, String)] = folder.indexOf('=') match {
     case at if at > 0 =>
       Some(ExternalCatalogUtils.unescapePathName(folder.take(at)) ->
@@ -31,7 +31,7 @@ private[dataset] object PartitionColumns {
   }
 
   /**
-   * @param asked the schema of the user, whose types take precedence over inferred ones
+   * @param asked the user's schema, whose types take precedence over inferred types
    * @throws InvalidRequestException if the directories do not have the same columns
    */
   def of(directories: Vector[Vector[(String, String)]], asked: StructType): PartitionColumns = {
@@ -42,8 +42,8 @@ private[dataset] object PartitionColumns {
           "`recursiveFileLookup` to read them without partition columns."))
     names.indices.find(i => names.take(i).exists(isSame(_, names(i)))).foreach(i =>
       throw new InvalidRequestException(
-        s"Directories give the partition column `${names(i)}` twice, one within the other. Set `recursiveFileLookup` to read them " +
-          "without partition columns."))
+        s"Directories give the partition column `${names(i)}` twice, as nested directories. Set `recursiveFileLookup` " +
+          "to read them without partition columns."))
     PartitionColumns(StructType(names.zipWithIndex.map { case (name, i) =>
     typed(name, asked).getOrElse(StructField(name,
       typeOf(directories.map(_(i)._2).distinct.filterNot(isNull))))
@@ -89,7 +89,7 @@ private[dataset] object PartitionColumns {
   private def value(text: String, column: StructField): Any = {
     def fault(is: String) = throw new InvalidRequestException(
       s"Partition column `${column.name}` is $is in the schema, but a directory is named `${column.name}=$text`. Give the column " +
-        "another type, or none.")
+        "another type, or remove it from the schema.")
     if (!isNull(text)) cast(text, column.dataType).getOrElse(fault(column.dataType.simpleString))
     else if (column.nullable) null
     else fault("not nullable")
@@ -97,7 +97,7 @@ private[dataset] object PartitionColumns {
 
   private def reads(text: String, as: DataType): Boolean = cast(text, as).isDefined
 
-  // ANSI mode, which does not drop fractions.
+  // Uses ANSI mode, which does not drop fractions.
   private def cast(text: String, to: DataType): Option[Any] = {
     val literal = Literal(UTF8String.fromString(text), StringType)
     Try(Cast(literal, to, Some(SQLConf.get.sessionLocalTimeZone), true).eval()).toOption.filter(_ != null)

@@ -3,12 +3,12 @@ package io.github.semyonsinchenko.safetensors.dataset
 /**
  * One shard of a dataset.
  *
- * @param file        its name in the dataset's directory
- * @param samples     rows in it, padding not counted
- * @param bytes       the file's length
- * @param headerBytes where the byte buffer begins
+ * @param file        file name in the dataset's directory
+ * @param samples     number of rows, without padding
+ * @param bytes       length of the file
+ * @param headerBytes offset of the byte buffer
  * @param crc32c      checksum of the whole file
- * @param bucket      the bucket that all its keys are in, if the write put rows in buckets
+ * @param bucket      the bucket of all its keys, if the write used buckets
  */
 final case class ShardRecord(
     file: String,
@@ -18,17 +18,17 @@ final case class ShardRecord(
     crc32c: Int,
     bucket: Option[KeyBucket] = None)
 
-/** A tensor column as it was written; shape is per sample, and absent where rows differ or there were none. */
+/** A written tensor column. The shape is per sample, and absent if the shapes of rows differ or there are no rows. */
 final case class ColumnRecord(name: String, dtype: Option[String], shape: Option[Seq[Int]])
 
 /**
- * What a manifest says of a shard.
+ * The facts about a shard in a manifest.
  *
- * @param headerBytes where its byte buffer begins
- * @param samples     rows in it, padding not counted; none where its tensors are rows by themselves
- * @param tensors     how many tensors it has
- * @param columns     its tensors, with the shape of a sample; empty where the tensors are named by keys
- * @param bucket      the bucket that all its keys are in, if the write put rows in buckets
+ * @param headerBytes offset of the byte buffer
+ * @param samples     number of rows, without padding; none if each tensor belongs to one row
+ * @param tensors     number of tensors
+ * @param columns     its tensors, with the shape of a sample; empty if keys name the tensors
+ * @param bucket      the bucket of all its keys, if the write used buckets
  */
 final case class ShardFacts(
     headerBytes: Long,

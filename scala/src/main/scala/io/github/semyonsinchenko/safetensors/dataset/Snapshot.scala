@@ -6,14 +6,14 @@ import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
 /**
- * The state of everything that the paths of a read stand for, at one moment: manifests, files and indexes. A table reads it
- * once and plans all its scans on it. Two snapshots are equal if they hold the same files of the same commits.
+ * The state of the manifests, files and indexes under the paths of a read at one moment. A table reads it once and
+ * plans all its scans with it. Two snapshots are equal if they have the same files of the same commits.
  *
- * @param files       in the order of their rows
- * @param partitions  the partition columns; each file has a value of each
- * @param indexed     files whose directory has an index of tensors
- * @param directories those that hold data, with the manifest of each dataset among them
- * @param others      directories with safetensors files that their manifest or index does not name, and how many
+ * @param files       the files in row order
+ * @param partitions  the partition columns; each file has a value for each
+ * @param indexed     files in directories with an index of tensors
+ * @param directories directories with data, and the manifests of those that are datasets
+ * @param others      directories with safetensors files that their manifest or index does not list, and their number
  */
 final class Snapshot private[dataset] (
     val files: Vector[DataFile],
@@ -30,15 +30,15 @@ final class Snapshot private[dataset] (
   def manifestOf(directory: Path): Option[Manifest] =
     directories.collectFirst { case (`directory`, Some(manifest)) => manifest }
 
-  /** Whether files of this directory are part of it. */
+  /** Whether the snapshot includes this directory. */
   def covers(directory: Path): Boolean = directories.exists(_._1 == directory)
 
   /** Logs one warning for all safetensors files that are not data. */
   def warnOfOthers(): Unit = others.headOption.foreach { case (first, _) =>
     val elsewhere = if (others.size > 1) s" and ${others.size - 1} more directories" else ""
     Snapshot.log.warn(
-      s"Not read: ${others.map(_._2).sum} safetensors files in $first$elsewhere, which the ${Manifest.FileName} or the index of a " +
-        "checkpoint there does not name.")
+      s"Not read: ${others.map(_._2).sum} safetensors files in $first$elsewhere, which the ${Manifest.FileName} or " +
+        "the checkpoint index there does not list.")
   }
 
   override def equals(other: Any): Boolean = other match {
@@ -50,18 +50,18 @@ final class Snapshot private[dataset] (
   override def hashCode: Int = (commits, files.size).hashCode
 }
 
-/** Files of a directory, and the index of their tensors. */
+/** The files of a directory and the index of their tensors. */
 final case class IndexedFiles(index: DirectoryIndex, files: Vector[DataFile])
 
 object Snapshot {
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /**
-   * Reads what is at the paths. A file is read as such; a directory as `DatasetFiles` says, together with the `key=value`
-   * directories in it; a glob pattern as what it matches.
+   * Reads the paths. A path is a file, a directory with its `key=value` subdirectories, or a glob pattern.
+   * `DatasetFiles` defines how a directory is read.
    *
-   * @param schema the user's, which decides the types of the partition columns that it names
-   * @throws NoDataException if a path leads to nothing; InvalidRequestException as `DatasetFiles` says
+   * @param schema the user's schema, which defines the types of the partition columns in it
+   * @throws NoDataException if a path has no data; InvalidRequestException in the cases of `DatasetFiles`
    */
   def of(paths: Seq[Path], rules: ListingRules, schema: StructType, conf: Configuration): Snapshot = {
     val found      = new Lister(rules, conf).places(paths.toVector)

@@ -2,14 +2,14 @@ package io.github.semyonsinchenko.safetensors.dataset
 
 import org.apache.hadoop.fs.Path
 
-/** A table whose scans are of one snapshot. */
+/** A table whose scans read one snapshot. */
 trait SnapshotTable {
 
   /**
-   * Has the table read a new snapshot when the next is needed, if it is of files that were written.
+   * Makes the table read a new snapshot on next use, if its snapshot includes the changed directory.
    *
    * @param written the directory of a dataset that has changed
-   * @return whether it is
+   * @return whether the snapshot includes the directory
    */
   def renew(written: Path): Boolean
 }

@@ -9,16 +9,16 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.common.DataException
 
-/** Merges sorted runs as streams: what it takes of the driver's memory does not grow with the keys. */
+/** Merges sorted runs as streams, so that its memory use on the driver does not grow with the number of keys. */
 private[safetensors] final class IndexMerge(runs: Path, conf: Configuration) {
 
-  // A buffer for each; more runs are merged in several rounds.
+  // Each open run needs a buffer. More runs are merged in several rounds.
   private val MaxOpen = 128
 
   /**
-   * All entries in order.
+   * All entries, sorted.
    *
-   * @param files names of runs
+   * @param files names of the runs
    */
   def entries(files: Seq[String]): CloseableEntries =
     if (files.size <= MaxOpen) open(files)
@@ -29,7 +29,7 @@ private[safetensors] final class IndexMerge(runs: Path, conf: Configuration) {
     def close(): Unit = opened.foreach(_.close())
     try {
       files.foreach(opened += IndexRuns.read(runs, _, conf))
-      // Reads the first entry of each.
+      // `merged` reads the first entry of each run, which may fail.
       new CloseableEntries(IndexMerge.merged(opened.toSeq), () => close())
     } catch { case NonFatal(e) => close(); throw e }
   }
@@ -49,10 +49,10 @@ private object Head {
 
 private[safetensors] object IndexMerge {
 
-  // So many keys are looked up in other parts together.
+  // The number of keys to look up in other parts at once.
   private val Chunk = 10000
 
-  /** The entries of all of these, in order. */
+  /** Merges sorted sources. */
   def merged(sources: Seq[Iterator[IndexEntry]]): Iterator[IndexEntry] = {
     val heads =
       mutable.PriorityQueue.empty(Ordering.fromLessThan[Head]((a, b) => Head.order.compare(a, b) > 0))
@@ -66,7 +66,7 @@ private[safetensors] object IndexMerge {
     }
   }
 
-  /** @throws DuplicateKeyException when a key comes a second time */
+  /** @throws DuplicateKeyException if a key occurs twice */
   def unique(entries: Iterator[IndexEntry]): Iterator[IndexEntry] = {
     var last: IndexEntry = null
     entries.map { entry =>
@@ -76,7 +76,7 @@ private[safetensors] object IndexMerge {
     }
   }
 
-  /** @throws DuplicateKeyException when one of the parts has a key already */
+  /** @throws DuplicateKeyException if one of the parts already has a key */
   def absentFrom(parts: Seq[IndexReader])(entries: Iterator[IndexEntry]): Iterator[IndexEntry] =
     if (parts.isEmpty) entries
     else entries.grouped(Chunk).flatMap { chunk =>

@@ -16,20 +16,20 @@ import org.apache.parquet.internal.filter2.columnindex.RowRanges
 import io.github.semyonsinchenko.safetensors.common.FormatVersion
 
 /**
- * An open index file. A look-up reads the pages that may have its keys, by the least and greatest key of each. It compares
- * keys itself: Parquet's own filters take time for every pair of key and row.
+ * An open index file. A look-up uses the smallest and largest key of each page to read only pages that may have its
+ * keys. It does not use Parquet filters, which take time for every pair of key and row.
  */
 final class IndexReader private[index] (path: Path, conf: Configuration) extends AutoCloseable {
   import IndexReader._
 
-  // With options of its own, Parquet would load a new Hadoop configuration, which takes as long as a look-up.
+  // With its default options, Parquet loads a new Hadoop configuration, which takes as long as a look-up.
   private val input = HadoopInputFile.fromPath(path, conf)
   private val file =
     ParquetFileReader.open(input, HadoopReadOptions.builder(conf).build())
   private val metadata = file.getFileMetaData
 
   /**
-   * The commit that made the file.
+   * The commit that created the file.
    *
    * @throws UnsupportedVersionException if it is newer than this connector
    */
@@ -42,13 +42,13 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
 
   private def inFooter(key: String): Option[String] = Option(metadata.getKeyValueMetaData.get(key))
 
-  /** How many entries it has. */
+  /** The number of entries. */
   def count: Long = file.getRecordCount
 
-  /** How many bytes it has. */
+  /** The length of the file in bytes. */
   def bytes: Long = input.getLength
 
-  /** The entries of these keys, in order. */
+  /** The entries of these keys, sorted. */
   def entries(keys: Keys): Iterator[IndexEntry] =
     file.getRowGroups.asScala.iterator.zipWithIndex.flatMap { case (group, number) =>
       entriesOf(group, number, keysIn(group, keys))
@@ -57,7 +57,7 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
   /** The keys that a row group may have. */
   private def keysIn(group: BlockMetaData, keys: Keys): Keys = {
     val statistics = group.getColumns.asScala.find(_.getPath == KeyColumn).map(_.getStatistics)
-    // Parquet keeps none for long keys.
+    // Parquet has no statistics for long keys.
     statistics.filter(known => known != null && known.hasNonNullValue).fold(keys)(known =>
       keys.between(known.getMinBytes, known.getMaxBytes))
   }

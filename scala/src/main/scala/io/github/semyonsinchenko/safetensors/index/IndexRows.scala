@@ -11,12 +11,12 @@ import org.apache.parquet.example.DummyRecordConverter
 import org.apache.parquet.hadoop.metadata.FileMetaData
 import org.apache.parquet.io.api.Binary
 
-/** Rows of a row group as entries. Of rows that are not wanted, only the key is decoded. */
+/** Reads the rows of a row group as entries. For rows with other keys it decodes only the key. */
 private[index] final class IndexRows(pages: PageReadStore, metadata: FileMetaData) {
 
   private val columns = new ColumnReadStoreImpl(
     pages,
-    // Not used, as entries are made here, but Parquet asks for one.
+    // Parquet requires a converter, but this class does not use it.
     new DummyRecordConverter(metadata.getSchema).getRootConverter,
     metadata.getSchema,
     metadata.getCreatedBy
@@ -35,7 +35,7 @@ private[index] final class IndexRows(pages: PageReadStore, metadata: FileMetaDat
       throw new IllegalArgumentException(s"it has no column `$name`"))(descriptor =>
       new IndexColumn(columns.getColumnReader(descriptor)))
 
-  // So many rows have passed of which only the key was read.
+  // The number of rows since the last entry. Only their keys were read.
   private var passed = 0
 
   def entries(wanted: Keys): Iterator[IndexEntry] =
@@ -55,7 +55,7 @@ private[index] final class IndexRows(pages: PageReadStore, metadata: FileMetaDat
   }
 }
 
-/** A column of an index, a row after another. */
+/** Reads a column of an index row by row. */
 private final class IndexColumn(reader: ColumnReader) {
   private val present = reader.getDescriptor.getMaxDefinitionLevel
 
@@ -82,7 +82,7 @@ private final class IndexColumn(reader: ColumnReader) {
   private def row(take: => Any): Unit = {
     if (isPresent) take
     reader.consume()
-    // The level of the value that comes next, which is 0 where a row begins.
+    // The repetition level of the next value is 0 at the start of a row.
     while (reader.getCurrentRepetitionLevel > 0) {
       take
       reader.consume()
@@ -90,7 +90,7 @@ private final class IndexColumn(reader: ColumnReader) {
   }
 }
 
-/** A column of texts, of which one is mostly like the one before. */
+/** A column of strings. It caches the last string, because most values equal the previous one. */
 private final class Texts(val column: IndexColumn) {
   private var last = Binary.EMPTY
   private var text = ""

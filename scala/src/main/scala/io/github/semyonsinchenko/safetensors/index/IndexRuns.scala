@@ -14,15 +14,15 @@ import io.github.semyonsinchenko.safetensors.format.{TensorInfo, Utf8Order}
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
- * The index entries of a task's shards, as sorted runs: a file for each shard, in a directory of the job's. The driver merges
- * them as streams, so that no one holds all keys.
+ * Writes the index entries of a task's shards as sorted runs, one file per shard, to a directory of the job. The driver
+ * merges them as streams, so no process holds all keys.
  */
 private[safetensors] final class IndexRuns(directory: Path, conf: Configuration) {
   private val written = mutable.ArrayBuffer.empty[String]
 
   def files: Seq[String] = written.toSeq
 
-  /** The tensors of a shard whose byte buffer begins at `dataStart`. */
+  /** Adds the tensors of a shard whose byte buffer starts at `dataStart`. */
   def add(shard: String, tensors: Seq[TensorInfo], dataStart: Long): Unit = {
     val sorted = tensors.sortBy(_.name)(Utf8Order)
     val entries = sorted.iterator.map(tensor =>
@@ -34,7 +34,7 @@ private[safetensors] final class IndexRuns(directory: Path, conf: Configuration)
 
 private[safetensors] object IndexRuns {
 
-  /** A new run with these entries, which come in order; its name. */
+  /** Writes sorted entries to a new run and returns its name. */
   def write(directory: Path, entries: Iterator[IndexEntry], conf: Configuration): String = {
     val name = s"${UUID.randomUUID()}.run"
     val path = new Path(directory, name)
@@ -53,7 +53,7 @@ private[safetensors] object IndexRuns {
     name
   }
 
-  // Mostly an entry is like the last one but for its key and place; what is alike is written once.
+  // Most entries differ from the previous one only in key and offsets. Equal fields are written once.
   private def writeEntry(entry: IndexEntry, last: IndexEntry, out: DataOutputStream): Unit = {
     writeText(entry.key, out)
     val alike =
@@ -69,7 +69,7 @@ private[safetensors] object IndexRuns {
     out.writeLong(entry.end)
   }
 
-  // `writeUTF` ends at 64 KB.
+  // `writeUTF` is limited to 64 KB.
   private def writeText(text: String, out: DataOutputStream): Unit = {
     val bytes = text.getBytes(UTF_8)
     out.writeInt(bytes.length)

@@ -9,7 +9,7 @@ import org.apache.parquet.hadoop.api.WriteSupport.WriteContext
 import org.apache.parquet.io.api.{Binary, RecordConsumer}
 import org.apache.parquet.schema.MessageTypeParser
 
-/** Index entries as Parquet records. */
+/** Writes index entries as Parquet records. */
 private[safetensors] final class IndexSupport extends WriteSupport[IndexEntry] {
   import IndexSupport._
 
@@ -37,7 +37,7 @@ private[safetensors] final class IndexSupport extends WriteSupport[IndexEntry] {
     out.endField(name, index)
   }
 
-  // Not `fromString`, which compares and hashes slowly.
+  // `fromString` would make comparing and hashing slow.
   private def text(value: String): Unit = out.addBinary(Binary.fromConstantByteArray(value.getBytes(UTF_8)))
 
   private def list(values: Seq[Int]): Unit = {
@@ -53,10 +53,10 @@ private[safetensors] final class IndexSupport extends WriteSupport[IndexEntry] {
 
 private[index] object IndexSupport {
 
-  /** In the footer: the commit that made the file. */
+  /** Footer key for the commit that created the file. */
   val CommitKey = "safetensors.commit_id"
 
-  /** In the footer: the version of the format. The first indexes have none, which means 1.0. */
+  /** Footer key for the format version. The first indexes have none, which means 1.0. */
   val VersionKey = "safetensors.format_version"
 
   private val schema = MessageTypeParser.parseMessageType(

@@ -3,20 +3,20 @@ package io.github.semyonsinchenko.safetensors.index
 import scala.annotation.tailrec
 
 /**
- * Which parts of an index a commit keeps, and which it merges with the entries that it adds. A part that stays has several
- * times as many entries as all that follow it. So there are few parts, and each entry is rewritten few times.
+ * Decides which parts of an index a commit keeps, and which it merges with its new entries. A part is kept if it has
+ * several times as many entries as all parts after it. So there are few parts, and each entry is rewritten few times.
  */
 private[safetensors] object IndexTiers {
 
   private val Ratio = 4
 
-  // Rewritten in about the time that it takes to open a file.
+  // Rewriting this many entries takes about as long as opening a file.
   private val SmallPart = 1L << 14
 
   /**
-   * The number of parts, from the first on, that stay as they are.
+   * The number of leading parts to keep.
    *
-   * @param parts the number of entries of each
+   * @param parts the number of entries of each part
    * @param added the number of entries that the commit adds
    */
   def kept(parts: Seq[Long], added: Long): Int = {

@@ -8,20 +8,20 @@ import scala.collection.mutable
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Names of tensors that a query may need: ranges of UTF-8 bytes, sorted and disjoint. Bytes compare as unsigned, which is the
- * order of the index and of Spark's strings.
+ * Names of tensors that a query may need, as sorted and disjoint ranges of UTF-8 bytes. Bytes are compared as unsigned,
+ * like in the index and in Spark's strings.
  */
 final class Keys private (private val ranges: Vector[KeyRange]) {
 
   def contain(key: Array[Byte]): Boolean = overlap(key, key)
 
-  /** Whether one of them may lie between these two, both included. */
+  /** Whether one of the keys may be between these two, inclusive. */
   def overlap(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val at = firstEndingBehind(least)
     at < ranges.length && compareUnsigned(ranges(at).from, greatest) <= 0
   }
 
-  /** Those that lie between these two, and perhaps others. */
+  /** The keys between these two, and possibly others. */
   def between(least: Array[Byte], greatest: Array[Byte]): Keys = {
     val begin = firstEndingBehind(least)
     new Keys(ranges.slice(begin, firstEndingBehind(greatest) + 1))
@@ -79,10 +79,10 @@ object Keys {
     new Keys(disjoint.toVector)
   }
 
-  /** The least key that comes after this one. */
+  /** The smallest key after this one. */
   private def next(key: Array[Byte]): Array[Byte] = java.util.Arrays.copyOf(key, key.length + 1)
 
-  /** The least key that comes after all that begin with the prefix; none where no key does. */
+  /** The smallest key after all keys with the prefix. None if there is no such key. */
   private def behind(prefix: Array[Byte]): Option[Array[Byte]] = {
     val end = prefix.reverseIterator.dropWhile(_ == -1).toArray.reverse
     Option.when(end.nonEmpty) {
@@ -92,14 +92,14 @@ object Keys {
   }
 }
 
-/** Keys from one on and before another; without end where there is none. */
+/** The keys from `from`, inclusive, to `until`, exclusive. Unbounded if there is no `until`. */
 private final case class KeyRange(from: Array[Byte], until: Option[Array[Byte]]) {
 
   def endsBehind(key: Array[Byte]): Boolean = until.forall(compareUnsigned(_, key) > 0)
 
   def endsBefore(other: KeyRange): Boolean = until.exists(other.endsBehind)
 
-  /** Whether one that begins no earlier follows without a gap. */
+  /** Whether there is no gap before `later`, which must not start earlier. */
   def reaches(later: KeyRange): Boolean = until.forall(compareUnsigned(_, later.from) >= 0)
 
   def hull(later: KeyRange): KeyRange = if (endsBefore(later)) KeyRange(from, later.until) else this

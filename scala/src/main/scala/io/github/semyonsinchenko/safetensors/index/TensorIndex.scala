@@ -16,18 +16,20 @@ import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidReque
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
- * Files of a dataset's index: where its tensors are, sorted by key as UTF-8 bytes. The footer names the commit that made the
- * file.
+ * The files of a dataset's index, with the locations of its tensors sorted by key as UTF-8 bytes. The footer has the ID
+ * of the commit that created the file.
  */
 object TensorIndex {
 
-  // Spark's look-up reads the footer, where the pages of one row group lie, and one page of each column: small ones keep it to
-  // kilobytes. A bloom filter would be larger than the page that it may save, as the keys are sorted.
+  // A look-up in Spark reads the footer, the page locations of one row group, and one page per column. Small pages
+  // limit this to kilobytes. The keys are sorted, so a bloom filter would be larger than the page read that it may
+  // save.
   private val PageBytes = 16 << 10
   private val PageRows  = 250
 
-  // Many of Parquet's readers read no less than a row group. With the footer, which has so many bytes for each of them, that is
-  // least where both are of about the same length. Parquet counts the pages that are being filled as well, uncompressed.
+  // Many Parquet readers read at least a whole row group and the footer, which has this many bytes per row group. The
+  // sum is minimal if both have about the same length. Parquet also counts the open pages, uncompressed, in the row
+  // group size.
   private val BytesInFooter = 460L
   private val OpenPages     = 32L << 10
 
@@ -35,9 +37,9 @@ object TensorIndex {
     OpenPages + math.sqrt(BytesInFooter.toDouble * bytes).toLong
 
   /**
-   * Writes entries, which come in order, to a new file.
+   * Writes sorted entries to a new file.
    *
-   * @param bytes about how many the file will have
+   * @param bytes the approximate length of the file
    */
   def write(
       path: Path,
@@ -61,7 +63,7 @@ object TensorIndex {
       .withPageSize(PageBytes)
       .withPageRowCountLimit(PageRows)
       .withDictionaryEncoding("tensor_key", false)
-      // The least and the greatest of each page stay in memory until the end, and of other columns they tell nothing.
+      // Statistics of each page stay in memory until the end, and are useless for other columns.
       .withStatisticsEnabled(false)
       .withStatisticsEnabled("tensor_key", true)
       .withSizeStatisticsEnabled(false)
@@ -76,12 +78,12 @@ object TensorIndex {
     override protected def getWriteSupport(conf: Configuration): IndexSupport = new IndexSupport
   }
 
-  /** Whether one of the parts is there, perhaps of another commit. */
+  /** Whether the file of one of the parts exists, possibly from another commit. */
   def exists(directory: Path, parts: Seq[IndexPart], conf: Configuration): Boolean =
     parts.exists(part => directory.getFileSystem(conf).exists(new Path(directory, part.file)))
 
   /**
-   * The part, opened; none if it is not there, or its file is of another commit.
+   * Opens the part. None if its file does not exist or is from another commit.
    *
    * @throws InvalidRequestException if it cannot be read, or is newer than this connector
    */
@@ -97,7 +99,7 @@ object TensorIndex {
   }
 
   /**
-   * What `use` makes of the entries of these keys. None if the part is not there, or its file is of another commit.
+   * Applies `use` to the entries of these keys. None if the file of the part does not exist or is from another commit.
    *
    * @throws InvalidRequestException if it cannot be read, or is newer than this connector
    */

@@ -7,16 +7,16 @@ import io.github.semyonsinchenko.safetensors.format.Utf8Order
 import io.github.semyonsinchenko.safetensors.read.rows.FilePart
 
 /**
- * The shards of a bucket of keys, which one task reads.
+ * The shards of one key bucket. One task reads them.
  *
- * @param parts in the order of their first keys
+ * @param parts sorted by first key
  */
 private[read] final case class BucketPartition(bucket: Int, parts: Seq[FilePart]) {
 
-  /** The bucket, as Spark compares it with those of other tables. */
+  /** The partition key. Spark compares it with the keys of other tables. */
   def key: InternalRow = InternalRow(bucket)
 
-  /** Whether all its rows are in the order of their keys, which is so in each shard. */
+  /** Whether its rows are sorted by key. The rows of each shard are. */
   def isSorted: Boolean = parts.iterator.map(BucketPartition.of).sliding(2).forall {
     case Seq(before, after) => Utf8Order.lteq(before.last, after.first)
     case _                  => true
@@ -25,12 +25,12 @@ private[read] final case class BucketPartition(bucket: Int, parts: Seq[FilePart]
 
 private[read] object BucketPartition {
 
-  /** All parts by their buckets. */
+  /** Groups the parts by bucket. */
   def all(parts: Seq[FilePart]): Seq[BucketPartition] =
     parts.groupBy(of(_).bucket).toSeq.sortBy(_._1).map { case (bucket, inIt) =>
       BucketPartition(bucket, inIt.sortBy(of(_).first)(Utf8Order))
     }
 
-  /** The bucket of a part of a file that is in one. */
+  /** The bucket of a part. Its file must be in a bucket. */
   private def of(part: FilePart): KeyBucket = part.file.shard.flatMap(_.bucket).get
 }

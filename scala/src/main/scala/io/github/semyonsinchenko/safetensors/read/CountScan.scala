@@ -5,13 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.connector.read.LocalScan
 import org.apache.spark.sql.types.{LongType, StructField, StructType}
 
-/** The number of rows, `times` over, as the listing has it: nothing is opened. */
+/** Returns the row count from the listing in `times` columns. It opens no file. */
 private[read] final class CountScan(plan: ScanPlan, times: Int) extends LocalScan {
 
   override def readSchema(): StructType =
     StructType(Seq.tabulate(times)(i => StructField(s"count_$i", LongType, nullable = false)))
 
-  override def description(): String = s"safetensors, rows counted of ${plan.parts.size} files by the listing"
+  override def description(): String = s"safetensors, row count of ${plan.parts.size} files from the listing"
 
   override def rows(): Array[InternalRow] = {
     plan.source.check()

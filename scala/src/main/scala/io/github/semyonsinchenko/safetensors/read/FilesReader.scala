@@ -8,9 +8,9 @@ import org.apache.spark.sql.connector.read.PartitionReader
 import io.github.semyonsinchenko.safetensors.read.rows._
 
 /**
- * The rows of a partition's files.
+ * Reads the rows of a partition's files.
  *
- * @param isRemote whether reads wait for a network, so that it pays to read ahead
+ * @param isRemote whether reads wait for a network. If so, the reader reads ahead.
  */
 private[read] final class FilesReader(
     parts: Seq[FilePart],
@@ -28,7 +28,7 @@ private[read] final class FilesReader(
   override def next(): Boolean = {
     place += 1
     if (place >= rows.length) {
-      // The rows before may be large: they can be freed now.
+      // The previous rows may be large. Drop them, so that they can be freed before the next read.
       rows = collection.IndexedSeq.empty
       rows = batches.next().rows
       place = 0

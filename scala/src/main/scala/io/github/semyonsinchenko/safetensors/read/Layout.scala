@@ -10,41 +10,41 @@ import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Operan
 import io.github.semyonsinchenko.safetensors.read.rows.{FileRows, LongRows, SampleRows, WideRows}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** What a row is. */
+/** Defines what a row is. */
 private[safetensors] sealed abstract class Layout(val name: String) extends Product with Serializable {
 
-  /** The columns of every read; none where they are the names of tensors. */
+  /** The fixed columns. None if each tensor has its own column. */
   def schema: Option[StructType]
 
-  /** Whether consecutive small files may share a partition, and a large file be split. */
+  /** Whether small files can share a partition, and a large file can be split. */
   private[read] def packsFiles: Boolean
 
-  /** How many rows a file has, as far as is known before it is opened. */
+  /** The row count of a file, if it is known before the file is opened. */
   private[read] def count(file: DataFile): Option[Long]
 
-  /** @throws InvalidRequestException for a column that is none of the layout */
+  /** @throws InvalidRequestException if the layout cannot have the column */
   private[read] def check(column: StructField): Unit
 
   private[read] def column(column: StructField): RowColumn.OfLayout
 
-  /** What conditions on a column, or on a field of it, ask for; none for what is left to Spark. */
+  /** The operand for a column or one of its fields in a condition. None if Spark must evaluate the condition. */
   private[read] def operand(column: StructField, field: Option[String]): Option[Operand]
 
-  /** @param schema all columns of the layout, though the query needs only some */
+  /** @param schema all columns of the layout, including those that the query does not need */
   private[read] def rows(schema: StructType, needed: Vector[RowColumn], conditions: Conditions): FileRows
 }
 
 private[safetensors] object Layout {
 
-  /** A layout whose columns are named by tensors. */
+  /** A layout with one column per tensor name. */
   sealed abstract class OfTensors(name: String, undoneDims: Int) extends Layout(name) {
     override def schema: Option[StructType] = None
 
     override private[read] def check(column: StructField): Unit =
       if (!TensorStruct.matches(column.dataType)) throw new InvalidRequestException(
         s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but tensors are read as " +
-          s"${TensorStruct.dataType.simpleString}. Give it that type, and decode with `st_to_array`. Columns of other types are " +
-          s"those of directories named `${column.name}=...`, of which there are none.")
+          s"${TensorStruct.dataType.simpleString}. Give the column that type, and decode it with `st_to_array`. Only " +
+          s"partition columns can have other types, and no directory is named `${column.name}=...`.")
 
     override private[read] def column(column: StructField): RowColumn.OfLayout = RowColumn.tensor(column)
 
@@ -52,7 +52,7 @@ private[safetensors] object Layout {
       Operand.ofTensor(column, field, undoneDims)
   }
 
-  /** A file, with a column for each tensor. */
+  /** A row is a file, with a column for each tensor. */
   case object Wide extends OfTensors("wide", undoneDims = 0) {
     override private[read] def packsFiles: Boolean                 = false
     override private[read] def count(file: DataFile): Option[Long] = Some(1)
@@ -63,7 +63,7 @@ private[safetensors] object Layout {
       WideRows(needed, conditions)
   }
 
-  /** A sample: one of the first dimension of a file's tensors. */
+  /** A row is a sample: one index in the first dimension of a file's tensors. */
   case object Rows extends OfTensors("rows", undoneDims = 1) {
     override private[read] def packsFiles: Boolean                 = true
     override private[read] def count(file: DataFile): Option[Long] = file.shard.flatMap(_.samples)
@@ -74,7 +74,7 @@ private[safetensors] object Layout {
       SampleRows(needed, schema.fields.toVector.map(RowColumn.tensor), conditions)
   }
 
-  /** A tensor, with its name. */
+  /** A row is a tensor with its name. */
   case object Long extends Layout("long") {
     override def schema: Option[StructType]                        = Some(LongSchema.schema)
     override private[read] def packsFiles: Boolean                 = true
@@ -85,8 +85,8 @@ private[safetensors] object Layout {
       val isKey                  = isNamed(LongSchema.Key.name) && column.dataType == StringType
       val isTensor               = isNamed(LongSchema.Tensor.name) && TensorStruct.matches(column.dataType)
       if (!isKey && !isTensor) throw new InvalidRequestException(
-        s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but the layout `long` has the columns " +
-          s"${LongSchema.schema.simpleString}, and those of directories named `key=value`. Give no schema.")
+        s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but the layout `long` has only " +
+          s"the columns ${LongSchema.schema.simpleString} and partition columns. Read without a schema.")
     }
 
     override private[read] def column(column: StructField): RowColumn.OfLayout =

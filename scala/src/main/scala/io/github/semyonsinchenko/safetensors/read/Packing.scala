@@ -6,19 +6,19 @@ import io.github.semyonsinchenko.safetensors.dataset.Located
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, Span}
 
 /**
- * Shares files out to partitions, as Spark's own sources do.
+ * Assigns files to partitions, like Spark's built-in sources.
  *
- * @param maxBytes  of a partition
- * @param openBytes how many bytes could be read while a file is opened
- * @param cores     for which there should be work
+ * @param maxBytes  maximum size of a partition
+ * @param openBytes cost of opening a file, as the number of bytes that could be read in that time
+ * @param cores     number of cores to keep busy
  */
 private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: Int) {
   import Packing._
 
-  /** Packs consecutive files together. A larger file has a partition of its own. */
+  /** Packs consecutive files together. A file larger than the limit gets its own partition. */
   def whole(parts: Seq[FilePart]): Seq[Seq[FilePart]] = packed(parts, limit(parts))
 
-  /** Splits large files first, so that the rows of a partition may be a part of a file's. */
+  /** Splits large files, then packs the splits. A partition may contain only some rows of a file. */
   def split(parts: Seq[FilePart]): Seq[Seq[FilePart]] = {
     val most    = limit(parts)
     val headers = if (parts.size >= cores) MinHeaders else MinHeadersOfIdleCores
@@ -39,7 +39,7 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
       Span.split(part.file.length, bytes).map(span => part.copy(span = span))
   }
 
-  /** Consecutive items, together while they have at most `most` bytes. Each item counts as `extra` bytes more. */
+  /** Groups consecutive items up to `most` bytes. Each item counts as `extra` bytes more than its size. */
   private def grouped[A](items: Seq[A], most: Long, extra: Long)(size: A => Long): Seq[Vector[A]] = {
     val groups = mutable.ArrayBuffer.empty[Vector[A]]
     var bytes  = 0L
@@ -57,10 +57,10 @@ private[read] final case class Packing(maxBytes: Long, openBytes: Long, cores: I
 
 private object Packing {
 
-  // A split is at least this many times as large as the header, which each split reads. A byte of the header takes about as
-  // long as ten bytes of tensors.
+  // The minimum size of a split, in multiples of the header size, because each split reads the header. Reading one
+  // header byte takes about as long as reading ten tensor bytes.
   private val MinHeaders = 64L
 
-  // Where cores would have nothing to do, a split pays sooner.
+  // If cores would be idle, smaller splits pay off.
   private val MinHeadersOfIdleCores = 8L
 }

@@ -10,7 +10,7 @@ import io.github.semyonsinchenko.safetensors.dataset.ListingRules
 import io.github.semyonsinchenko.safetensors.format.RepeatedNames
 import io.github.semyonsinchenko.safetensors.storage.IgnoredFiles
 
-/** The options of a read, checked. */
+/** The validated options of a read. */
 private[safetensors] final case class ReadOptions(
     layout: Layout,
     inferSchema: Boolean,
@@ -26,23 +26,25 @@ private[safetensors] object ReadOptions {
   val RowLayout: OptionSpec[Layout] = OptionSpec(
     "layout",
     Some("wide"),
-    "What a row is. `wide`: a file, with a column for each tensor. `long`: a tensor, with the columns `tensor_key` and `tensor`; it " +
-      "needs neither a schema nor `inferSchema`. `rows`: a sample, with a column for each tensor, whose first dimension counts samples: " +
-      "the rows that were written with `batch_size`."
+    "What a row is. `wide`: a file, with a column for each tensor. `long`: a tensor, with the columns " +
+      "`tensor_key` and `tensor`; this needs neither a schema nor `inferSchema`. `rows`: a sample, with a column " +
+      "for each tensor; the first dimension of each tensor counts the samples. Use it to read the rows that were " +
+      "written with `batch_size`."
   )(OptionSpec.oneOf(Layout.all)(_.name))
 
   val InferSchema: OptionSpec[Boolean] = OptionSpec(
     "inferSchema",
     Some("false"),
-    "With the layouts `wide` and `rows`, take the schema from the header of the first file: the first that the index of a dataset " +
-      "names, else the first of the listing. Without it, give a schema with `.schema(...)`."
+    "With the layouts `wide` and `rows`, take the schema from the header of the first file: the first one in the " +
+      "index of the dataset, or the first one in the listing if there is no index. Without this option, give a " +
+      "schema with `.schema(...)`."
   )(OptionSpec.flag)
 
   val MergeSchema: OptionSpec[Boolean] = OptionSpec(
     "mergeSchema",
     Some("false"),
-    "Take the schema from the headers of all files: a column for each tensor that any of them has, null where a file lacks it. In " +
-      "place of `inferSchema`."
+    "Take the schema from the headers of all files, with a column for each tensor in any file. The column is null " +
+      "if a file does not have the tensor. Use it instead of `inferSchema`."
   )(OptionSpec.flag)
 
   val PathGlobFilter: OptionSpec[String] = OptionSpec[String](
@@ -56,34 +58,34 @@ private[safetensors] object ReadOptions {
   val RecursiveFileLookup: OptionSpec[Boolean] = OptionSpec(
     "recursiveFileLookup",
     Some("false"),
-    "Look for files in all directories below the path. Directories named `key=value` give no columns then."
+    "Look for files in all directories below the path. Directories named `key=value` then give no columns."
   )(OptionSpec.flag)
 
   val BasePath: OptionSpec[Path] = OptionSpec[Path](
     "basePath",
     None,
-    "The directory from which on directories named `key=value` give columns. By default the path that is read."
+    "Directories named `key=value` below this directory give columns. The default is the path that is read."
   )(text => Right(new Path(text)))
 
   val RefuseRepeatedNames: OptionSpec[Boolean] = OptionSpec(
     "refuseRepeatedNames",
     Some("false"),
-    "Refuse a file in which a tensor's name, or a key of `__metadata__`, occurs twice. The format forbids this, but the official library, like a read " +
-      "without this option, uses the last one."
+    "Refuse a file in which a tensor name or a key of `__metadata__` occurs twice. The format forbids this. The " +
+      "official library uses the last one, as does a read without this option."
   )(OptionSpec.flag)
 
   val IgnoreCorruptFiles: OptionSpec[Boolean] = OptionSpec(
     "ignoreCorruptFiles",
     None,
-    "Skip the rest of a file that cannot be read, with a warning, instead of failing. By default as `spark.sql.files.ignoreCorruptFiles` " +
-      "says."
+    "Skip the rest of a file that cannot be read, with a warning, instead of failing. The default is the value of " +
+      "`spark.sql.files.ignoreCorruptFiles`."
   )(OptionSpec.flag)
 
   val IgnoreMissingFiles: OptionSpec[Boolean] = OptionSpec(
     "ignoreMissingFiles",
     None,
-    "Skip files that a dataset or a checkpoint names and that are missing, and files that are deleted after the data was loaded. By " +
-      "default as `spark.sql.files.ignoreMissingFiles` says."
+    "Skip missing files that a dataset or a checkpoint lists, and files that were deleted after the data was " +
+      "loaded. The default is the value of `spark.sql.files.ignoreMissingFiles`."
   )(OptionSpec.flag)
 
   /** The options that decide which files are read. */

@@ -8,10 +8,10 @@ import io.github.semyonsinchenko.safetensors.read.columns.{FileField, MetadataCo
 import io.github.semyonsinchenko.safetensors.read.conditions.Operand
 
 /**
- * A table to read, before a query has said what of it.
+ * A table to read, independent of a query.
  *
- * @param schema all its columns, those of partitions among them
- * @param conf   takes no part in equality: it says how to reach the snapshot's files, not which they are
+ * @param schema all columns, including partition columns
+ * @param conf   not part of equality: it defines how to access the files of the snapshot, not which files it has
  */
 private[safetensors] final case class ReadSource(
     snapshot: Snapshot,
@@ -20,20 +20,20 @@ private[safetensors] final case class ReadSource(
 
   private[read] def layout: Layout = options.layout
 
-  /** The columns that the layout makes. */
+  /** The columns of the layout, without partition columns. */
   private[read] def ownColumns: StructType =
     StructType(schema.filter(column => partition(column.name).isEmpty))
 
-  /** The place of a partition column among them; none for another column. */
+  /** The index of a partition column. None for other columns. */
   private[read] def partition(column: String): Option[Int] =
     Some(snapshot.partitions.fieldNames.indexOf(column)).filter(_ >= 0)
 
-  /** The columns of a pruned schema: Spark may have removed columns and struct fields, or changed their order. */
+  /** The columns of a pruned schema. Spark may have removed or reordered columns and struct fields. */
   private[read] def columns(required: StructType): Vector[RowColumn] =
     required.fields.toVector.map { column =>
       partition(column.name) match {
         case Some(ordinal) => RowColumn.Partition(ordinal)
-        // A tensor of that name hides it.
+        // A tensor with that name hides the metadata column.
         case None if column.name == MetadataColumn.Name && !schema.fieldNames.contains(column.name) =>
           RowColumn.Metadata(FileField.of(column.dataType))
         case None => layout.column(column)
@@ -43,10 +43,10 @@ private[safetensors] final case class ReadSource(
   private def isKnown(field: FileField.Known): Boolean =
     field != FileField.FileModificationTime || snapshot.files.forall(_.isListed)
 
-  /** @throws InvalidRequestException for a schema that the layout cannot give */
+  /** @throws InvalidRequestException if the layout does not support the schema */
   private[read] def check(): Unit = ownColumns.foreach(layout.check)
 
-  /** What a name in a condition stands for, by its parts; none for what is left to Spark. */
+  /** Resolves the parts of a name in a condition. None if Spark must evaluate the condition. */
   private[read] def operand(name: Seq[String]): Option[Operand] = name match {
     case Seq(column) if partition(column).isDefined =>
       partition(column).map(ordinal => Operand.Partition(ordinal, snapshot.partitions(ordinal).dataType))

@@ -30,9 +30,9 @@ import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMe
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
 /**
- * A planned read. Equal scans share caches and exchanges.
+ * A planned read. Spark reuses caches and exchanges of equal scans.
  *
- * @param planned before the query runs
+ * @param planned the plan before runtime filters
  */
 private[read] final case class SafetensorsScan(planned: ScanPlan)
     extends Scan
@@ -41,10 +41,10 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     with SupportsReportOrdering
     with SupportsRuntimeV2Filtering {
 
-  // What Spark shows of this scan: the plan of the latest run.
+  // The plan of the latest run, which Spark shows in its UI.
   @volatile private var plan = planned
 
-  // Plans may share this scan, and run at the same time. Spark filters a scan and asks for the batch in one thread.
+  // Plans that run concurrently may share this scan. Spark calls `filter` and `toBatch` in the same thread.
   private val narrowed = new ThreadLocal[ScanPlan]
 
   override def filterAttributes(): Array[NamedReference] = planned.filterable.toArray
@@ -59,7 +59,7 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
 
   override def readSchema(): StructType = plan.required
 
-  // Without the filters of joins, which may have millions of keys: Spark's event log repeats this text.
+  // Without join filters, which may have millions of keys: Spark's event log repeats this text.
   override def description(): String = {
     val filters = planned.pushed.map { case (predicate, _) => SafetensorsScan.shortened(predicate.toString) }
     s"safetensors ${plan.parts.size} of ${files.size} files, layout ${plan.source.layout.name}, " +
@@ -87,7 +87,7 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
   override def reportDriverMetrics(): Array[CustomTaskMetric] =
     Array(TaskMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
 
-  // Here, not where the scan is built, which DESCRIBE does too: a table that is only written to may have any columns.
+  // Not checked when the scan is built: DESCRIBE builds it too, and a table that is only written may have any columns.
   override def toBatch: Batch = {
     planned.source.check()
     val filtered = Option(narrowed.get)
@@ -95,7 +95,7 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     SafetensorsBatch(filtered.getOrElse(planned), filtered.isDefined)
   }
 
-  // By default Spark plans the partitions to ask a reader factory. It asks for EXPLAIN too, which must find a wrong schema.
+  // By default Spark would plan the partitions here. EXPLAIN calls this too, and must report a wrong schema.
   override def columnarSupportMode(): Scan.ColumnarSupportMode = {
     planned.source.check()
     Scan.ColumnarSupportMode.UNSUPPORTED
@@ -109,10 +109,10 @@ private[read] object SafetensorsScan {
     if (filter.length <= MaxFilterChars) filter else filter.take(MaxFilterChars) + "..."
 }
 
-/** @param isNarrowed whether Spark takes the reader factory of another batch, whose plan has no filter of a join */
+/** @param isNarrowed whether a join filter narrowed the plan. Spark then uses the reader factory of another batch. */
 private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) extends Batch {
 
-  // Shared, since the filter of a join may be large.
+  // Broadcast because a join filter may be large.
   private lazy val task = Option.when(isNarrowed)(SparkSession.active.sparkContext.broadcast(plan.task))
 
   private lazy val partitions: Vector[FilesPartition] =
@@ -122,14 +122,14 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
       val settings = SQLConf.get
       val packing = Packing(settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
         SparkSession.active.sparkContext.defaultParallelism)
-      // Each split reads the header. A query that needs only headers gains nothing by splits.
+      // Each split reads the header, so a query that needs only headers gains nothing from splits.
       val packed = if (plan.readsData) packing.split(plan.parts) else packing.whole(plan.parts)
       packed.map(new FilesPartition(_, task)).toVector
     } else plan.parts.map(part => new FilesPartition(Seq(part), task))
 
   override def planInputPartitions(): Array[InputPartition] = partitions.toArray
 
-  // Shared only where it is of use: that takes longer than all else with which a read begins.
+  // Broadcast only if needed: it takes longer than all other work at the start of a read.
   override def createReaderFactory(): PartitionReaderFactory = {
     val shared = Option.unless(areLocal)(
       SparkSession.active.sparkContext.broadcast(new SerializableConfiguration(plan.source.conf)))
@@ -141,11 +141,11 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
       LocalFile.of(path, path.getFileSystem(plan.source.conf)).isDefined)
 }
 
-/** @param task instead of that of the factory, where the filter of a join narrowed the plan */
+/** @param task replaces the task plan of the factory if a join filter narrowed the plan */
 private class FilesPartition(val parts: Seq[FilePart], val task: Option[Broadcast[TaskPlan]])
     extends InputPartition
 
-/** All that is read of a bucket of keys. */
+/** Everything to read from one key bucket. */
 private final class KeyedFilesPartition(
     parts: Seq[FilePart],
     task: Option[Broadcast[TaskPlan]],
@@ -154,9 +154,9 @@ private final class KeyedFilesPartition(
     with HasPartitionKey
 
 /**
- * Goes to the executors, which have no session: the Hadoop configuration travels with it.
+ * Sent to the executors with the Hadoop configuration, because they have no session.
  *
- * @param conf none where all files are local
+ * @param conf none if all files are local
  */
 private final class FilesReaderFactory(
     task: TaskPlan,

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.types.StructType
 
-/** Collects what the query needs of the files: columns, fields of them, conditions, a count or a limit. */
+/** Collects what the query needs: columns and their fields, conditions, counts and a limit. */
 private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
     extends ScanBuilder
     with SupportsPushDownV2Filters
@@ -16,7 +16,7 @@ private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
   private var plan   = ScanPlan(source, source.schema)
   private var counts = Option.empty[Int]
 
-  /** Takes those that files and headers decide, and gives the others back. */
+  /** Accepts predicates that files and headers can decide, and returns the others. */
   override def pushPredicates(predicates: Array[Predicate]): Array[Predicate] = {
     plan = plan.narrowed(predicates.toVector)
     predicates.filterNot(predicate => plan.pushed.exists(_._1 eq predicate))
@@ -26,7 +26,7 @@ private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
 
   override def pruneColumns(requiredSchema: StructType): Unit = plan = plan.copy(required = requiredSchema)
 
-  /** Takes counts of all rows, where the listing tells them. */
+  /** Accepts `COUNT(*)` if the row count is known from the listing. */
   override def supportCompletePushDown(aggregation: Aggregation): Boolean = {
     val functions = aggregation.aggregateExpressions
     aggregation.groupByExpressions.isEmpty && functions.nonEmpty && functions.forall(
@@ -44,7 +44,7 @@ private[safetensors] final class SafetensorsScanBuilder(source: ReadSource)
     true
   }
 
-  // Each task stops there; that all of them together do is left to Spark.
+  // Each task stops at the limit. Spark limits the total.
   override def isPartiallyPushed: Boolean = true
 
   override def build(): Scan = counts.fold[Scan](new SafetensorsScan(plan))(new CountScan(plan, _))

@@ -20,12 +20,12 @@ import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FileRows}
 import io.github.semyonsinchenko.safetensors.storage.IgnoredFiles
 
 /**
- * What a task does with each of its files. Goes to the executors.
+ * What a task does with each of its files. Sent to the executors.
  *
- * @param limit no more rows than this are of use
+ * @param limit maximum number of rows that the query needs
  * @param names whether a header may repeat names
- * @param caseSensitive whether names of columns and tensors must agree in case
- * @param ignored files that are skipped instead of failing the query
+ * @param caseSensitive whether column and tensor names must match in case
+ * @param ignored files to skip instead of failing the query
  */
 private[read] final case class TaskPlan(
     rows: FileRows,
@@ -35,11 +35,11 @@ private[read] final case class TaskPlan(
     ignored: IgnoredFiles)
 
 /**
- * What a query reads. Made on the driver.
+ * What a query reads. Created on the driver.
  *
- * @param required the columns that it needs, and of structs the fields
- * @param pushed   conditions that whatever is read meets, by Spark's predicates
- * @param limit    no more rows than this are of use
+ * @param required the columns and struct fields that the query needs
+ * @param pushed   Spark predicates and their conditions, which all rows that are read satisfy
+ * @param limit    maximum number of rows that the query needs
  */
 private[read] final case class ScanPlan(
     source: ReadSource,
@@ -51,13 +51,13 @@ private[read] final case class ScanPlan(
 
   private lazy val columns = source.columns(required)
 
-  /** This plan for the rows that also meet these predicates, as far as files and headers decide them. */
+  /** Adds predicates to the plan, as far as files and headers can decide them. */
   def narrowed(predicates: Seq[Predicate]): ScanPlan = {
     val of = new Predicates(source.operand)
     copy(pushed = pushed ++ predicates.flatMap(predicate => of.condition(predicate).map(predicate -> _)))
   }
 
-  /** The columns whose values, found on the other side of a join, tell which files or tensors to read. */
+  /** The columns for which Spark can push join filters at runtime to select files or tensors. */
   def filterable: Seq[NamedReference] =
     required.fieldNames.toSeq.filter(name =>
       source.operand(Seq(name)).exists {
@@ -65,13 +65,13 @@ private[read] final case class ScanPlan(
         case _                                  => false
       }).map(ColumnReference.of)
 
-  /** The column of the tensors' names, if the query needs it. */
+  /** The column with the tensor names, if the query needs it. */
   def keyColumn: Option[String] =
     required.fieldNames.find(name => source.operand(Seq(name)).contains(Operand.Key))
 
   /**
-   * Of all files, in buckets of keys: one partition for each bucket is then of use to Spark. None if the files are not in
-   * buckets, the query needs no keys, or Spark does not use partitions of sources.
+   * The number of key buckets, if Spark can use one partition per bucket. None if the files are not in buckets, the
+   * query does not need keys, or Spark does not use the partitioning of sources.
    */
   lazy val buckets: Option[Int] =
     if (keyColumn.isEmpty || !SQLConf.get.v2BucketingEnabled) None
@@ -86,16 +86,16 @@ private[read] final case class ScanPlan(
       SQLConf.get.caseSensitiveAnalysis,
       source.options.ignored)
 
-  /** What to read of the files that may have rows, as far as that is known without opening them. */
+  /** What to read from the files that may have matching rows, as far as known without opening them. */
   lazy val parts: Vector[FilePart] = {
     val files = source.snapshot.files.filter(file => ofFiles.hold(Facts.of(file)))
-    // An index does not tell which names a header repeats.
+    // An index does not show whether a header repeats names.
     val mayLookUp = source.layout == Layout.Long && source.options.repeatedNames == RepeatedNames.LastCounts
     if (mayLookUp && !ofTensors.isEmpty) located(files)
     else limited(files).map(FilePart(_))
   }
 
-  /** By the indexes of their directories, where there are any that can tell. */
+  /** Looks up the files in the indexes of their directories. Files without a usable index are kept. */
   private def located(files: Vector[DataFile]): Vector[FilePart] = {
     val wanted = files.iterator.map(_.path).toSet
     val found  = Parallel.map(source.snapshot.indexed)(locatedBy(_, wanted)).flatten.toMap
@@ -122,19 +122,19 @@ private[read] final case class ScanPlan(
     case _ => files
   }
 
-  /** How many rows the parts have; none where a file must be opened to tell, or may be skipped. */
+  /** The row count of the parts. None if counting requires opening a file, or if a file may be skipped. */
   lazy val rowCount: Option[Long] =
     if (!ofTensors.isEmpty || source.options.ignored.any) None
     else parts.iterator.map(part => source.layout.count(part.file)).foldLeft(Option(0L))((sum, count) =>
       for (all <- sum; one <- count) yield all + one)
 
-  /** How many bytes it reads, at most. */
+  /** The maximum number of bytes to read. */
   def bytes: Long = parts.iterator.map {
     case part if readsData => part.size
     case part              => part.file.shard.fold(part.file.length)(_.headerBytes)
   }.sum
 
-  /** Whether it reads bytes of tensors. */
+  /** Whether the query needs tensor data. */
   def readsData: Boolean = columns.exists {
     case tensor: RowColumn.Tensor => tensor.fields.contains(TensorField.Data)
     case _                        => false

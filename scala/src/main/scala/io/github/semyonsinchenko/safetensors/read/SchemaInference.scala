@@ -16,16 +16,16 @@ import io.github.semyonsinchenko.safetensors.read.rows.ShardCheck
 import io.github.semyonsinchenko.safetensors.storage.{Sources, UnreadableFileException}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** The schema of a table that the user gave none for. */
+/** Infers the schema of a table if the user did not provide one. */
 private[safetensors] object SchemaInference {
 
-  // Spark itself takes minutes over schemas that are much wider.
+  // Spark takes minutes to process much wider schemas.
   private val MaxColumns = 10000
 
   /**
-   * The layout's columns, and then those of partitions.
+   * The columns of the layout, followed by the partition columns.
    *
-   * @throws InvalidRequestException if the options do not say where a schema is to come from, or files have none
+   * @throws InvalidRequestException if the options do not enable inference, or the schema cannot be inferred
    */
   def of(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType = {
     val own = options.layout.schema.getOrElse(
@@ -57,10 +57,10 @@ private[safetensors] object SchemaInference {
     val batches =
       snapshot.manifests.find(manifest => manifest.mode == DatasetMode.Batch && manifest.schema.nonEmpty)
     schema(batches.map(_.schema.map(_.name -> false)).getOrElse(throw new InvalidRequestException(
-        "The dataset has no shards, so that there is no header to infer a schema from: give one with `.schema(...)`.")))
+        "The dataset has no shards, so there is no header to infer a schema from. Give a schema with `.schema(...)`.")))
   }
 
-  /** The first file by the index of its directory, else by the snapshot. */
+  /** The first file in the index of its directory, or the first in the snapshot if there is no index. */
   private def firstOf(snapshot: Snapshot, conf: Configuration): DataFile = {
     val first = snapshot.files.head
     val byIndex = for {
@@ -71,7 +71,7 @@ private[safetensors] object SchemaInference {
     byIndex.getOrElse(first)
   }
 
-  /** A column for each tensor of any file, in the order in which they come first. */
+  /** A column for each tensor in any file, in order of first appearance. */
   private def merged(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType =
     if (snapshot.files.isEmpty) ofNoRows(snapshot)
     else {
@@ -83,7 +83,7 @@ private[safetensors] object SchemaInference {
       schema(counts.toSeq.map { case (name, times) => name -> (times < snapshot.files.size) })
     }
 
-  /** The names, each with the number of files that have it; a name may come several times. */
+  /** Tensor names with the number of files that have them. A name may occur several times. */
   private def namesOf(
       files: Vector[DataFile],
       options: ReadOptions,
@@ -97,11 +97,11 @@ private[safetensors] object SchemaInference {
         counted(some.toSeq, options, shared.value.value).iterator).collect().toSeq
     }
 
-  // Enough for tasks of unequal length; each costs more than the headers of some small files.
+  // Enough tasks to balance their lengths. Starting a task costs more than reading the headers of a few small files.
   private def tasks(files: Int, cores: Int): Int =
     Seq(files, cores * 8, SQLConf.get.parallelPartitionDiscoveryParallelism).min
 
-  /** One more than columns may be is enough to tell that there are too many. */
+  /** Stops at one name more than the maximum, which is enough to detect too many columns. */
   private def counted(
       files: Seq[DataFile],
       options: ReadOptions,
@@ -112,7 +112,7 @@ private[safetensors] object SchemaInference {
     counts.iterator.take(MaxColumns + 1).toSeq
   }
 
-  /** The names of the file's tensors; none if the file is to be ignored. */
+  /** The names of the file's tensors. None if the file is ignored. */
   private def names(file: DataFile, options: ReadOptions, conf: Configuration): Option[Seq[String]] =
     try {
       val header = Using.resource(Sources.open(file, conf))(Sources.header(_, options.repeatedNames))
@@ -132,6 +132,6 @@ private[safetensors] object SchemaInference {
     StructType(columns.map { case (name, nullable) => StructField(name, TensorStruct.dataType, nullable) })
 
   private def tooMany(where: String) = throw new InvalidRequestException(
-    s"$where has more than $MaxColumns tensors, and no more columns are inferred. Read them as rows with the option `layout=long`, " +
-      "or give a schema with the tensors that you need.")
+    s"$where has more than $MaxColumns tensors, which is the maximum number of inferred columns. Read the tensors " +
+      "as rows with the option `layout=long`, or give a schema with the tensors that you need.")
 }

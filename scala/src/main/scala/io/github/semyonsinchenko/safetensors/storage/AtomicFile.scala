@@ -12,15 +12,15 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
 /**
- * Files that are replaced as a whole: a reader finds the old file or the new one, never a part. Azure's ABFS is the exception:
- * a file that is written there is empty for a moment.
+ * Replaces files atomically: a reader finds the old file or the new file, never a part. Azure's ABFS is the exception:
+ * a file is empty for a moment while it is replaced.
  */
 object AtomicFile {
 
-  /** The whole file; none where there is none. */
+  /** The content of the file. None if it does not exist. */
   def read(path: Path, fs: FileSystem): Option[Array[Byte]] = use(path, fs)(_.readAllBytes())
 
-  /** What `body` makes of the file; none where there is none. */
+  /** Applies `body` to the file. None if it does not exist. */
   def use[A](path: Path, fs: FileSystem)(body: InputStream => A): Option[A] =
     try Some(Using.resource(fs.open(path))(body))
     catch { case _: FileNotFoundException => None }
@@ -39,11 +39,11 @@ object AtomicFile {
   }
 
   /**
-   * Writes a file that other writers may replace too.
+   * Replaces a file that other writers may replace too.
    *
-   * @param draft     where local file systems and HDFS have the file until the last step, which fails if it is gone
-   * @param condition of object stores with conditional writes, which do not take the last step if it does not hold
-   * @param verify    fails if another writer may have begun to replace the file. It runs before the last step.
+   * @param draft     temporary file on local file systems and HDFS; the final rename fails if it was deleted
+   * @param condition checked by object stores with conditional writes, which reject the write if it does not hold
+   * @param verify    fails if another writer may have begun to replace the file. It runs before the final step.
    */
   def replace(path: Path, draft: Path, condition: ConditionalWrite, conf: Configuration)(
       content: OutputStream => Unit)(verify: => Unit): Unit = {
@@ -64,13 +64,13 @@ object AtomicFile {
     } finally { fs.delete(draft, false); () }
   }
 
-  // Local files and those of HDFS are visible while they are written, so that a file is replaced by renaming another. In object
-  // stores renaming is a copy. ABFS does not rename over a file, and to delete it first is worse than an empty manifest: readers
-  // would take a dataset without a manifest for plain files.
+  // On local file systems and HDFS, files are visible during the write, so a file is replaced by a rename. In object
+  // stores a rename is a copy. ABFS does not rename over an existing file. Deleting that file first would be worse than
+  // an empty manifest, because readers treat a dataset without a manifest as plain files.
   private def showsWhenClosed(path: Path, fs: FileSystem): Boolean =
     LocalFile.of(path, fs).isEmpty && !renamesOver(fs)
 
-  /** Moves a file. Local file systems and HDFS replace a file that is there; other file systems fail then. */
+  /** Moves a file. If the target exists, local file systems and HDFS replace it, and other file systems fail. */
   def move(fresh: Path, place: Path, conf: Configuration): Unit = {
     val fs = place.getFileSystem(conf)
     (LocalFile.of(fresh, fs), LocalFile.of(place, fs)) match {
@@ -87,7 +87,7 @@ object AtomicFile {
 
   private def moveLocal(fresh: file.Path, place: file.Path): Unit = {
     Files.move(fresh, place, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-    // The checksums that Hadoop keeps beside a local file do not move with it, and those of the old file do not fit.
+    // Hadoop's checksum files do not move with the local file, and the checksum file of the old file is wrong.
     Seq(fresh, place).foreach(moved =>
       Files.deleteIfExists(moved.resolveSibling(s".${moved.getFileName}.crc")))
   }
@@ -95,7 +95,7 @@ object AtomicFile {
   private def writeTo(out: FSDataOutputStream, content: OutputStream => Unit): Unit = {
     try content(out)
     catch {
-      // Closing the stream would replace the old file with a part of the new one.
+      // Closing the stream would replace the old file with a partial new one.
       case e: IOException =>
         if (out.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) out.abort()
         throw e

@@ -14,11 +14,12 @@ private[safetensors] final case class ByteRun(position: Long, count: Int, member
 /** Combines ranges into requests. */
 private[safetensors] object ByteRuns {
 
-  // Fetching 64 KiB more takes less than a millisecond; another request takes about ten.
+  // Fetching 64 KiB more takes less than a millisecond. Another request takes about ten milliseconds.
   val MaxGap = 64 << 10
 
   /**
-   * Runs in file order. Ranges at most [[MaxGap]] bytes apart share a run of at most `maxBytes`. Empty ranges are left out.
+   * Runs in file order. Ranges at most [[MaxGap]] bytes apart share a run of at most `maxBytes`. Empty ranges are
+   * skipped.
    */
   def of(ranges: IndexedSeq[ByteRange], maxBytes: Int): Vector[ByteRun] = {
     val inOrder = ranges.indices.filter(ranges(_).count > 0).sortBy(ranges(_).position)
@@ -38,7 +39,8 @@ private[safetensors] object ByteRuns {
   }
 
   /**
-   * Groups of runs to fetch concurrently. A group has at most `maxBytes` or a single run, and no overlaps, which Hadoop refuses.
+   * Groups of runs to fetch concurrently. A group has at most `maxBytes` or a single run. Runs of a group do not
+   * overlap, because Hadoop rejects overlaps.
    */
   def waves(runs: Vector[ByteRun], maxBytes: Long): Vector[Vector[ByteRun]] = {
     val waves = Vector.newBuilder[Vector[ByteRun]]

@@ -4,20 +4,20 @@ import java.io.FileNotFoundException
 
 import org.apache.hadoop.fs.{EtagSource, FileSystem, FSDataOutputStream, Path}
 
-/** What must be in a place when a file is written there. Only stores with conditional writes check it: S3A since Hadoop 3.4.2. */
+/** A condition on the target of a write. Only stores with conditional writes check it: S3A since Hadoop 3.4.2. */
 sealed trait ConditionalWrite extends Product with Serializable {
 
-  /** A stream whose bytes take the place when it is closed, and only if the condition holds then. */
+  /** Opens a stream that creates or replaces the file on close, if the condition holds then. */
   def open(path: Path, fs: FileSystem): FSDataOutputStream
 }
 
 object ConditionalWrite {
 
-  // Hadoop's names for the options of `createFile`, and for the file systems' capabilities.
+  // Hadoop's names of `createFile` options, and of file system capabilities.
   private[storage] val IfAbsent = "fs.option.create.conditional.overwrite"
   private val IfEtag            = "fs.option.create.conditional.overwrite.etag"
 
-  /** The file system cannot check anything. */
+  /** For file systems without conditional writes. */
   private case object Always extends ConditionalWrite {
     override def open(path: Path, fs: FileSystem): FSDataOutputStream = fs.create(path, true)
   }
@@ -32,7 +32,7 @@ object ConditionalWrite {
       fs.createFile(path).recursive().overwrite(true).must(IfEtag, etag).build()
   }
 
-  /** That nothing changes from now on. */
+  /** The condition that the file does not change from now on. */
   def ifUnchanged(path: Path, fs: FileSystem): ConditionalWrite =
     if (!fs.hasPathCapability(path, IfEtag)) Always
     else

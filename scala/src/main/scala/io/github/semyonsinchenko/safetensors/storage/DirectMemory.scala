@@ -3,8 +3,8 @@ package io.github.semyonsinchenko.safetensors.storage
 import java.nio.ByteBuffer
 
 /**
- * Frees direct and mapped buffers before they are garbage. Before Java 22 there is no public way. The module system allows
- * `sun.misc.Unsafe.invokeCleaner` on all Java versions that Spark supports.
+ * Frees direct and mapped buffers without waiting for garbage collection. Java has no public API for this before 22.
+ * The module system allows `sun.misc.Unsafe.invokeCleaner` on all Java versions that Spark supports.
  */
 private[safetensors] object DirectMemory {
 
@@ -14,6 +14,6 @@ private[safetensors] object DirectMemory {
     field.get(null).asInstanceOf[sun.misc.Unsafe]
   }
 
-  /** Frees a buffer that nobody uses any more. */
+  /** Frees a buffer. Nothing may use it afterwards. */
   def free(buffer: ByteBuffer): Unit = unsafe.invokeCleaner(buffer)
 }

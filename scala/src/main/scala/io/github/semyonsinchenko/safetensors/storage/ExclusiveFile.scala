@@ -9,19 +9,19 @@ import org.apache.hadoop.hdfs.protocol.AlreadyBeingCreatedException
 import org.apache.hadoop.ipc.RemoteException
 
 /**
- * Files that only one of several writers can create. Object stores that replace a file where they should refuse to create it
- * cannot promise that, such as S3A before Hadoop 3.4.2.
+ * Creates files that only one of several writers can create. Object stores that replace an existing file instead of
+ * failing cannot guarantee this, such as S3A before Hadoop 3.4.2.
  */
 object ExclusiveFile {
 
   /**
-   * Creates a file, and returns whether it did: not if there is one.
+   * Creates a file. Returns false if it exists.
    *
-   * @param text must be unique, as a writer that lost the store's answer recognizes its file by it
+   * @param text must be unique, so that a writer recognizes its own file if the response of the store was lost
    */
   def create(path: Path, text: String, fs: FileSystem): Boolean =
     try LocalFile.of(path, fs) match {
-        // Hadoop's own `create` looks first and creates then, so two writers could succeed.
+        // Hadoop's `create` checks first and then creates, so two writers could succeed.
         case Some(file) => Files.write(file, text.getBytes(UTF_8), StandardOpenOption.CREATE_NEW); true
         case None if fs.hasPathCapability(path, ConditionalWrite.IfAbsent) => createIfAbsent(path, text, fs)
         case None                                                          => createNew(path, text, fs); true
@@ -39,7 +39,7 @@ object ExclusiveFile {
     val out = fs.create(path, false)
     try write(out, text)
     catch {
-      // The file is this writer's own, and nobody else would delete it.
+      // This writer created the file, so no other writer would delete it.
       case e: IOException =>
         try fs.delete(path, false)
         catch { case again: IOException => e.addSuppressed(again) }
@@ -47,16 +47,16 @@ object ExclusiveFile {
     }
   }
 
-  /** For object stores, which check when they have all bytes. */
+  /** For object stores, which check the condition after they have received all bytes. */
   private def createIfAbsent(path: Path, text: String, fs: FileSystem): Boolean =
     try {
       write(fs.createFile(path).recursive().must(ConditionalWrite.IfAbsent, true).build(), text)
       true
     } catch {
       case e: IOException => AtomicFile.read(path, fs).map(new String(_, UTF_8)) match {
-          // The first of two requests may have arrived although it seemed to fail.
+          // A request may have succeeded although it seemed to fail, so that its retry failed.
           case Some(found) => found == text
-          // The file that was there is gone again.
+          // The existing file was deleted in the meantime.
           case None if e.isInstanceOf[PathIOException] => false
           case None                                    => throw e
         }

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.storage
 
-/** The files that a read leaves out instead of failing, as `ignoreCorruptFiles` and `ignoreMissingFiles` say. */
+/** The files that a read skips instead of failing, by the options `ignoreCorruptFiles` and `ignoreMissingFiles`. */
 final case class IgnoredFiles(corrupt: Boolean, missing: Boolean) {
 
   def any: Boolean = corrupt || missing

@@ -9,7 +9,7 @@ import io.github.semyonsinchenko.safetensors.format.ByteCopy
 /**
  * A memory-mapped local file. Bytes are copied once, from the page cache to the caller's array.
  *
- * A map is limited to 2 GiB, so the file is mapped in windows on first use.
+ * A mapping is limited to 2 GiB, so the file is mapped in windows on first use.
  */
 private[safetensors] final class MappedSource(path: File, val file: PlannedFile) extends OpenedFile {
   import MappedSource._
@@ -17,7 +17,8 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
   private val handle  = new RandomAccessFile(path, "r")
   private val windows = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
 
-  // Each read has a system call before and after it, which costs more than a small tensor. This many bytes stay in the CPU cache.
+  // Each read has a system call before and after it, which costs more than reading a small tensor. This many bytes stay
+  // in the CPU cache.
   override def batchBytes: Int = 128 << 10
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
@@ -35,7 +36,7 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
    * that fault, and Java 17 reports the fault asynchronously, where it cannot be caught.
    */
   private def checked[A](read: => A): A =
-    synchronized { // to touch a window that another thread unmaps ends the process
+    synchronized { // access to a window that another thread unmaps would crash the process
       file.reading {
         checkLength()
         val result =
@@ -78,7 +79,7 @@ private[safetensors] final class MappedSource(path: File, val file: PlannedFile)
   override def close(): Unit = synchronized {
     handle.close()
     for (index <- windows.indices if windows(index) != null) {
-      // A long task would keep the address space and the disk space of every file that it has read.
+      // Otherwise a long task would hold the address space and the disk space of every file that it has read.
       DirectMemory.free(windows(index))
       windows(index) = null
     }

@@ -11,21 +11,21 @@ import org.apache.hadoop.security.AccessControlException
 
 import io.github.semyonsinchenko.safetensors.format.ByteSource
 
-/** A file as a listing found it. */
+/** A file that a listing or a manifest found. */
 trait StoredFile {
   def path: String
 
   /** In bytes. */
   def length: Long
 
-  /** Whether the file system was asked about it. If not, a manifest says that it is there, and how long it is. */
+  /** Whether the file system listed it. If not, its existence and length come from a manifest. */
   def isListed: Boolean
 
-  /** What an object store said of it, by which the store recognizes it; none on other file systems. */
+  /** The status from an object store, which identifies this version of the file. None on other file systems. */
   def status: Option[FileStatus]
 }
 
-/** A file as it was when the table was loaded. If a read fails, the error says how the file has changed since. */
+/** A file as it was when the table was loaded. If a read fails, the error describes how the file has changed since. */
 private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def name: String = file.path
@@ -38,19 +38,19 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
     catch { case e: IOException => throw change.getOrElse(unreadable(e)) }
 
   def unreadable(cause: Throwable): UnreadableFileException = new UnreadableFileException(
-    s"$name could not be read: $cause. See that it can be reached, and that you may read it.",
+    s"$name could not be read: $cause. Check that it is reachable and that you have permission to read it.",
     cause,
     faultOf(cause)
   )
 
-  // As in Spark's own sources, `ignoreCorruptFiles` does not cover a file that may be valid but cannot be read now.
+  // Like in Spark's file sources, `ignoreCorruptFiles` does not cover a file that may be valid but cannot be read now.
   private def faultOf(cause: Throwable): FileFault = cause match {
     case _: AccessControlException | _: AccessDeniedException | _: FileNotFoundException |
         _: BlockMissingException => FileFault.Other
     case _ => FileFault.Corrupt
   }
 
-  /** The error for a file that has changed; none if it has not. Call it after a failure only: it asks the file system. */
+  /** The error for a changed file, or none. It queries the file system, so call it only after a failure. */
   def change: Option[UnreadableFileException] = Try(fs.getFileStatus(new Path(name))) match {
     case Failure(_: FileNotFoundException | _: NoSuchFileException) => Some(gone)
     case Success(now) if now.getLen != length                       => Some(changed(now.getLen))
@@ -60,7 +60,7 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
 
   def gone: UnreadableFileException = new UnreadableFileException(
     if (file.isListed) s"$name is gone: it was there when the table was loaded. $Again"
-    else s"$name is gone, though the manifest of its dataset names it. $Restore",
+    else s"$name is gone, but the manifest of its dataset names it. $Restore",
     fault = FileFault.Missing
   )
 
@@ -72,12 +72,12 @@ private[safetensors] final class PlannedFile(file: StoredFile, fs: FileSystem) {
   )
 
   private def replaced: UnreadableFileException = new UnreadableFileException(
-    s"$name has changed since the table was loaded: it has other bytes now, and as many. $Again",
+    s"$name has changed since the table was loaded: it has the same length, but different content. $Again",
     fault = FileFault.Corrupt)
 
   def tooShort(position: Long, count: Int): UnreadableFileException = new UnreadableFileException(
-    s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were asked for: the index that says where its " +
-      "tensors lie is of another file. Write the index again.",
+    s"$name has $length bytes, but bytes $position to ${BigInt(position) + count} were requested. The index " +
+      "of its tensors belongs to another file. Write the index again.",
     fault = FileFault.Corrupt
   )
 

@@ -23,14 +23,14 @@ private[safetensors] object Sources {
     })
   }
 
-  /** What the file system says of the file. */
+  /** The status of the file in the file system. */
   def status(file: StoredFile, conf: Configuration): FileStatus = {
     val path = new Path(file.path)
     val fs   = path.getFileSystem(conf)
     new PlannedFile(file, fs).reading(fs.getFileStatus(path))
   }
 
-  // With the length an object store saves a request. With the ETag it detects a replaced file.
+  // The length saves a request to an object store. The ETag detects a replaced file.
   private def stream(path: Path, file: StoredFile, fs: FileSystem): FSDataInputStream = {
     val builder = fs.openFile(path)
       .opt(OpenFileOptions.FS_OPTION_OPENFILE_LENGTH, file.length.toString)
@@ -41,7 +41,7 @@ private[safetensors] object Sources {
     FutureIO.awaitFuture(builder.build())
   }
 
-  /** Reads the header. The error for an invalid one names the file and the rule that it violates. */
+  /** Reads the header. The error for an invalid header names the file and the violated rule. */
   def header(source: ByteSource): Header = header(source, RepeatedNames.LastCounts)
 
   /** Reads the header. `names` decides whether names may occur more than once. */
@@ -52,7 +52,7 @@ private[safetensors] object Sources {
         throw changeOf(source).getOrElse(new UnreadableFileException(e.getMessage, e, FileFault.Corrupt))
     }
 
-  // Only the header reveals that a file has grown.
+  // Only the header shows that a file has grown.
   private def changeOf(source: ByteSource): Option[UnreadableFileException] = source match {
     case opened: OpenedFile => opened.file.change
     case _                  => None

@@ -17,7 +17,7 @@ final class StorageException(message: String, cause: Throwable)
 
 object StorageException {
 
-  /** Adds the file to an error. */
+  /** Adds the path to errors. */
   def locating[A](path: Path)(writing: => A): A =
     try writing
     catch {
@@ -28,6 +28,6 @@ object StorageException {
     }
 
   private def failed(path: Path, reason: String, cause: Throwable) = new StorageException(
-    s"$path could not be written: $reason. See that there is room and the right to write, or name another directory.",
+    s"$path could not be written: $reason. Check free space and write permission, or use another directory.",
     cause)
 }

@@ -11,8 +11,8 @@ import org.apache.hadoop.util.functional.FutureIO
 import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteRange, Header}
 
 /**
- * A file of any Hadoop file system, read by position: only the ranges that are asked for are fetched, and those that lie
- * together in one request.
+ * A file on any Hadoop file system, read by position. Only the requested ranges are fetched, and adjacent ranges with
+ * one request.
  */
 private[safetensors] final class StreamSource(in: FSDataInputStream, val file: PlannedFile)
     extends OpenedFile {
@@ -20,7 +20,7 @@ private[safetensors] final class StreamSource(in: FSDataInputStream, val file: P
 
   override def batchBytes: Int = BatchBytes
 
-  // The first request, which brings the header, brings the tensors of a small file too.
+  // The first request fetches the header and also the tensors of a small file.
   private var head = Array.emptyByteArray
 
   override def read(position: Long, target: Array[Byte], offset: Int, count: Int): Unit = {
@@ -33,7 +33,7 @@ private[safetensors] final class StreamSource(in: FSDataInputStream, val file: P
     }
   }
 
-  /** Takes no more memory than [[WaveBytes]]. */
+  /** Uses at most [[WaveBytes]] of memory. */
   override def readAll(copies: IndexedSeq[ByteCopy]): Unit = {
     copies.foreach(copy => checkBounds(copy.position, copy.count))
     val (here, away) = copies.partition(isHere)
@@ -57,7 +57,7 @@ private[safetensors] final class StreamSource(in: FSDataInputStream, val file: P
       copy.count)
 
   private def fetch(wave: Vector[ByteRun]): Vector[Array[Byte]] = wave match {
-    // A lone one gains nothing from a vectored read, which does not go on where a connection broke.
+    // A vectored read has no benefit for a single range, and does not resume after a broken connection.
     case Vector(run) => Vector(bytes(run.position, run.count))
     case runs =>
       val requests = runs.map(run => FileRange.createFileRange(run.position, run.count))
@@ -75,16 +75,16 @@ private[safetensors] final class StreamSource(in: FSDataInputStream, val file: P
 
 private object StreamSource {
 
-  // At 100 MB/s and some 20 ms before the first byte, which are S3's, the wait is a fifth of the time. More would gain little
-  // and take as much from every task's memory.
+  // With S3's 100 MB/s and about 20 ms to the first byte, the wait is a fifth of the time. Larger batches would gain
+  // little and use more memory in every task.
   private val BatchBytes = 8 << 20
 
-  // Room for the row with which a batch reaches its size.
+  // Includes the last row of a batch, which may exceed the batch size.
   private val RunBytes = 2 * BatchBytes
 
   private val WaveBytes = 2L * RunBytes
 
-  /** The buffer's own array where it has just these bytes. File systems may give a part of a larger one. */
+  /** The array of the buffer if it has exactly these bytes. File systems may return a slice of a larger array. */
   private def arrayOf(buffer: ByteBuffer, count: Int): Array[Byte] =
     if (buffer.hasArray && buffer.array.length == count) buffer.array
     else {

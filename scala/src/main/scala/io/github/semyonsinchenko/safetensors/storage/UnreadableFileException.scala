@@ -18,12 +18,12 @@ sealed trait FileFault extends Product with Serializable
 
 object FileFault {
 
-  /** There is no such file. */
+  /** The file does not exist. */
   case object Missing extends FileFault
 
-  /** Its bytes are not those of a valid or of the expected file. */
+  /** The content is not valid, or not that of the expected file. */
   case object Corrupt extends FileFault
 
-  /** The file may be valid: the query asks for what it does not have, or may not read it. */
+  /** The file may be valid, but it lacks something that the query needs, or the query may not read it. */
   case object Other extends FileFault
 }

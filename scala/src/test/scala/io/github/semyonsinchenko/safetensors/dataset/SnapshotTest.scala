@@ -114,7 +114,7 @@ class SnapshotTest extends AnyFunSuite {
       assert(found.others.map(_._2) == Seq(1, 2))
       assert(warnings(found.warnOfOthers()) == Seq(
         s"Not read: 3 safetensors files in ${changing(directory.resolve("day=2"))} and 1 more directories, which the " +
-          "dataset_manifest.json or the index of a checkpoint there does not name."))
+          "dataset_manifest.json or the checkpoint index there does not list."))
       assert(warnings(listing(ListingRules(), changing(directory.resolve("day=1"))).warnOfOthers()).isEmpty)
     }
   }

@@ -81,7 +81,7 @@ class MappedSourceTest extends AnyFunSuite {
         for ((position, count) <- Seq((1L, 3), (4L, 0), (Long.MaxValue, 1), (-1L, 1))) {
           val error = intercept[UnreadableFileException](source.bytes(position, count))
           assert(error.getMessage.startsWith(
-              s"$directory/short has 3 bytes, but bytes $position to ${BigInt(position) + count} were asked for"))
+              s"$directory/short has 3 bytes, but bytes $position to ${BigInt(position) + count} were requested"))
         }
       }
     }

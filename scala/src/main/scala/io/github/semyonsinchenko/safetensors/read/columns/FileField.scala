@@ -14,7 +14,7 @@ private[read] sealed abstract class FileField(val name: String, val dataType: Da
 
 private[read] object FileField {
 
-  /** One that is known before the file is opened. */
+  /** A field that is known before the file is opened. */
   sealed abstract class Known(name: String, dataType: DataType) extends FileField(name, dataType) {
     def of(file: DataFile): Any
   }
@@ -31,7 +31,7 @@ private[read] object FileField {
     override def of(file: DataFile): Any = file.length
   }
 
-  /** In microseconds, as Spark keeps times. */
+  /** In microseconds, like Spark's timestamps. */
   case object FileModificationTime extends Known("file_modification_time", TimestampType) {
     override def of(file: DataFile): Any = file.modified.get * 1000
   }
@@ -47,7 +47,7 @@ private[read] object FileField {
 
   val all: Vector[FileField] = Vector(FilePath, FileName, FileSize, FileModificationTime, HeaderMetadata)
 
-  /** The fields of the column, of which Spark may have taken some away. */
+  /** The fields of the column after pruning. */
   def of(struct: DataType): Vector[FileField] =
     struct.asInstanceOf[StructType].fieldNames.toVector.map(name => all.find(_.name == name).get)
 }

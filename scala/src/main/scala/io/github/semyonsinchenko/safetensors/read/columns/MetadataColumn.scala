@@ -3,7 +3,7 @@ package io.github.semyonsinchenko.safetensors.read.columns
 import org.apache.spark.sql.connector.catalog
 import org.apache.spark.sql.types._
 
-/** `_metadata`: the file that a row comes from, under the names of Spark's own sources, and what its header says of itself. */
+/** `_metadata`: the file of a row, with the field names of Spark's file sources, and the metadata in its header. */
 private[safetensors] object MetadataColumn extends catalog.MetadataColumn {
   val Name = "_metadata"
 

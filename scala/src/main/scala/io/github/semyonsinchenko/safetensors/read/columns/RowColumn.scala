@@ -7,13 +7,13 @@ private[read] sealed trait RowColumn extends Product with Serializable
 
 private[read] object RowColumn {
 
-  /** A partition column, by its place among them. */
+  /** A partition column, by its index among the partition columns. */
   final case class Partition(ordinal: Int) extends RowColumn
 
-  /** The column `_metadata`, with these of its fields. */
+  /** The column `_metadata`, with the needed fields. */
   final case class Metadata(fields: Vector[FileField]) extends RowColumn
 
-  /** One of the layout's own: from here on the value differs between the rows of a file. */
+  /** A column of the layout. Its value differs between the rows of a file. */
   sealed trait OfLayout extends RowColumn
 
   /** A tensor's name, in the layout `long`. */
@@ -22,9 +22,9 @@ private[read] object RowColumn {
   /**
    * A Tensor Struct.
    *
-   * @param name     of the column
-   * @param fields   those of the struct that the query needs, in the order that it wants them
-   * @param nullable whether a file without the tensor is right
+   * @param name     the column name
+   * @param fields   the struct fields that the query needs, in its order
+   * @param nullable whether a file may lack the tensor
    */
   final case class Tensor(name: String, fields: Vector[TensorField], nullable: Boolean) extends OfLayout
 

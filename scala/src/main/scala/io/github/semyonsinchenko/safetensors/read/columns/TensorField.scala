@@ -12,7 +12,7 @@ private[read] object TensorField {
 
   private val byName: Map[String, TensorField] = Map("data" -> Data, "shape" -> Shape, "dtype" -> Dtype)
 
-  /** The fields of a Tensor Struct, of which Spark may have taken some away; none of another type, which no read gets. */
+  /** The fields of a Tensor Struct after pruning. Empty for other types, which a read never gets. */
   def of(column: DataType): Vector[TensorField] = column match {
     case struct: StructType => struct.fieldNames.toVector.flatMap(byName.get)
     case _                  => Vector.empty

@@ -4,10 +4,10 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.index.Keys
 
-/** A condition that files and their headers answer, exactly as SQL would, without any bytes of tensors. */
+/** A condition that files and headers decide without tensor data, with exactly the result of SQL. */
 private[read] sealed trait Condition extends Product with Serializable {
 
-  /** True, false, or none for SQL's unknown. */
+  /** The result. None for SQL's UNKNOWN. */
   def decide(facts: Facts): Option[Boolean]
 
   def operands: Seq[Operand]
@@ -15,7 +15,7 @@ private[read] sealed trait Condition extends Product with Serializable {
   /** Whether it can be decided before the file is opened. */
   final def isOfFile: Boolean = operands.forall(_.isInstanceOf[Operand.OfFile])
 
-  /** The only names of tensors with which it can be true; none where any may do. */
+  /** The tensor names that can satisfy the condition. None if it does not restrict names. */
   def keys: Option[Keys] = None
 }
 
@@ -51,7 +51,7 @@ private[read] object Condition {
     override def operands: Seq[Operand]                = Seq(operand)
   }
 
-  /** The comparisons that do not ask for an order. */
+  /** A comparison that needs no order. */
   final case class In(operand: Operand, values: Set[Any]) extends Condition {
     override def decide(facts: Facts): Option[Boolean] = Option(operand.value(facts)).map(values)
     override def operands: Seq[Operand]                = Seq(operand)
@@ -59,7 +59,7 @@ private[read] object Condition {
       Option.when(operand == Operand.Key)(Keys.of(values.iterator.collect { case key: UTF8String => key }))
   }
 
-  /** @param holds what the sign of operand minus value must be */
+  /** @param holds tests the sign of operand minus value */
   final case class Compared(operand: Operand, value: Any, holds: Sign) extends Condition {
     override def decide(facts: Facts): Option[Boolean] =
       Option(operand.value(facts)).map(is => holds(is.asInstanceOf[Comparable[Any]].compareTo(value)))
@@ -80,10 +80,10 @@ private[read] object Condition {
 }
 
 /**
- * A comparison.
+ * An ordered comparison.
  *
- * @param test whether it holds, by the sign of the difference
- * @param keys those for which it holds
+ * @param test decides the comparison by the sign of the difference
+ * @param keys the keys that satisfy the comparison with a given key
  */
 private[read] sealed abstract class Sign(val name: String, test: Int => Boolean, val keys: UTF8String => Keys)
     extends Product
@@ -99,7 +99,7 @@ private[read] object Sign {
   val all: Vector[Sign] = Vector(Less, AtMost, Greater, AtLeast)
 }
 
-/** Where in a text another is looked for. */
+/** Where a string must contain another. */
 private[read] sealed abstract class TextMatch(val name: String, test: (UTF8String, UTF8String) => Boolean)
     extends Product
     with Serializable {

@@ -5,17 +5,17 @@ import io.github.semyonsinchenko.safetensors.format.TensorInfo
 import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
 
 /**
- * What a condition may ask about.
+ * The input of a condition.
  *
- * @param tensor that of a column; none where the column is null
+ * @param tensor returns the tensor of a column, or none if the column is null
  */
 private[read] final case class Facts(file: DataFile, tensor: RowColumn.Tensor => Option[TensorInfo])
 
 private[read] object Facts {
 
-  /** Those that are known before a file is opened. */
+  /** The facts that are known before a file is opened. */
   def of(file: DataFile): Facts =
     Facts(file,
       column =>
-        throw new IllegalStateException(s"${file.path} is not open, but `${column.name}` was asked for"))
+        throw new IllegalStateException(s"${file.path} is not open, but `${column.name}` was requested"))
 }

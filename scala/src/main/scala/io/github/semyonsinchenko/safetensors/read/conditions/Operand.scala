@@ -8,18 +8,18 @@ import io.github.semyonsinchenko.safetensors.format.TensorInfo
 import io.github.semyonsinchenko.safetensors.read.columns.{FileField, LongSchema, RowColumn}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** What a condition compares, as Spark keeps values; shapes as a `Vector[Long]`. */
+/** A value that a condition compares, in Spark's internal representation. Shapes are a `Vector[Long]`. */
 private[read] sealed trait Operand extends Product with Serializable {
 
   def dataType: DataType
 
-  /** Null where SQL's is. */
+  /** The value, or null for SQL's NULL. */
   def value(facts: Facts): Any
 }
 
 private[read] object Operand {
 
-  /** What is known before a file is opened. */
+  /** A value that is known before a file is opened. */
   sealed trait OfFile extends Operand {
     protected def of(file: DataFile): Any
     override final def value(facts: Facts): Any = of(facts.file)
@@ -34,7 +34,7 @@ private[read] object Operand {
     override protected def of(file: DataFile): Any = field.of(file)
   }
 
-  /** What a header tells of a tensor. */
+  /** A value from the header entry of a tensor. */
   sealed trait OfTensor extends Operand {
     def column: RowColumn.Tensor
     protected def of(tensor: TensorInfo): Any
@@ -54,19 +54,19 @@ private[read] object Operand {
     override protected def of(tensor: TensorInfo): Any = UTF8String.fromString(tensor.dtype.name)
   }
 
-  /** @param skipped leading dimensions, which the layout undoes */
+  /** @param skipped the number of leading dimensions that the layout turns into rows */
   final case class Shape(column: RowColumn.Tensor, skipped: Int) extends OfTensor {
     override def dataType: DataType                    = ArrayType(IntegerType)
     override protected def of(tensor: TensorInfo): Any = tensor.shape.drop(skipped).toVector
   }
 
-  /** The struct itself, or its bytes, of which a header only tells whether they are there. */
+  /** The struct itself or its `data`. The header only shows whether it exists. */
   final case class Presence(column: RowColumn.Tensor) extends OfTensor {
     override def dataType: DataType                    = NullType
     override protected def of(tensor: TensorInfo): Any = true
   }
 
-  /** A column of tensors, or a field of it. */
+  /** The operand for a tensor column or one of its fields. */
   def ofTensor(column: StructField, field: Option[String], skippedDims: Int): Option[Operand] =
     Option.when(TensorStruct.matches(column.dataType))(RowColumn.tensor(column).copy(fields = Vector.empty))
       .flatMap(tensor =>

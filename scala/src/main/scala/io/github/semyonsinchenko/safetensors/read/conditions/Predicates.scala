@@ -7,14 +7,14 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Spark's predicates as conditions. There are two kinds: those that become a condition, which is exact, and those that stay
- * Spark's: on the values of tensors, on expressions, and on types that Spark compares in ways of its own.
+ * Converts Spark's predicates to conditions. A condition is exact, so Spark does not evaluate its predicate again.
+ * Spark keeps predicates on tensor values, on expressions, and on types with special comparison rules.
  *
- * @param operandOf what a name stands for, by its parts
+ * @param operandOf resolves the parts of a name
  */
 private[read] final class Predicates(operandOf: Seq[String] => Option[Operand]) {
 
-  /** The same condition; none for one that stays Spark's. */
+  /** The equivalent condition. None if Spark must evaluate the predicate. */
   def condition(predicate: Predicate): Option[Condition] = (predicate.name, predicate.children.toSeq) match {
     case ("AND", Seq(Of(left), Of(right)))   => Some(Condition.And(left, right))
     case ("OR", Seq(Of(left), Of(right)))    => Some(Condition.Or(left, right))
@@ -61,8 +61,8 @@ private[read] final class Predicates(operandOf: Seq[String] => Option[Operand]) 
     }
   }
 
-  // Null is no value: what it makes of a condition is left to Spark. So are fractions, of which two zeros and many NaNs are
-  // equal, and texts with a collation.
+  // Spark evaluates comparisons with null, with strings that have a collation, and with fractions: its two zeros are
+  // equal, and so are all NaNs.
   private def value(operand: Operand, expression: Expression): Option[Any] =
     (expression, operand.dataType) match {
       case (literal: Literal[_], ArrayType(IntegerType, _)) => Option(literal.value).collect {

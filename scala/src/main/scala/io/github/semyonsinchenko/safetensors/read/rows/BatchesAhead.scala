@@ -5,8 +5,8 @@ import java.util.concurrent.{Callable, ExecutionException, ExecutorService, Exec
 import io.github.semyonsinchenko.safetensors.common.UserThreads
 
 /**
- * Reads the next batch in another thread while Spark processes the current one, so that a task has two batches in memory. After a
- * large batch it does not read ahead.
+ * Reads the next batch in another thread while Spark processes the current one, so a task holds two batches in memory.
+ * It does not read ahead after a large batch.
  */
 private[read] final class BatchesAhead(batches: RowBatches) extends Batches {
   import BatchesAhead._
@@ -36,10 +36,10 @@ private[read] final class BatchesAhead(batches: RowBatches) extends Batches {
     try batch.get()
     catch { case e: ExecutionException => throw e.getCause }
 
-  /** Cancels the read. The reading thread closes the file, as no other thread may while it reads. */
+  /** Cancels the read. The reading thread closes the file, because no other thread may close it during a read. */
   override def close(): Unit = if (thread != null) {
     if (pending != null) pending.cancel(true)
-    // Not `execute`: an exception that ends a thread ends the executor.
+    // Not `execute`: an uncaught exception in the thread would end the executor process.
     thread.submit((() => batches.close()): Runnable)
     thread.shutdown()
     awaitEnd(thread)
@@ -53,6 +53,6 @@ private[read] final class BatchesAhead(batches: RowBatches) extends Batches {
 
 private object BatchesAhead {
 
-  // A file system may ignore the interrupt. The thread then ends after its read.
+  // A file system may ignore the interrupt. Then the thread ends after its read.
   private val MaxWaitSeconds = 10L
 }

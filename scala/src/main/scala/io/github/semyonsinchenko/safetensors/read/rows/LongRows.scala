@@ -8,10 +8,10 @@ import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
 import io.github.semyonsinchenko.safetensors.read.conditions.Conditions
 
 /**
- * Each tensor as a row: its name and, as far as the query needs it, its Tensor Struct. In the order of the
- * tensors' bytes, or of their keys if the shard is in a bucket of keys.
+ * One row per tensor: its name and the needed fields of its Tensor Struct. Rows are in the order of the tensor data, or
+ * sorted by key if the shard is in a key bucket.
  *
- * @param conditions a row is only made of a tensor that meets them
+ * @param conditions tensors that do not satisfy them give no row
  */
 private[read] final case class LongRows(columns: Vector[RowColumn], conditions: Conditions) extends FileRows {
 
@@ -23,7 +23,7 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
       .map(tensor => template.row(i => cells(i)(tensor)))
   }
 
-  // A scan of buckets reports this order to Spark. A shard of tensors of several dtypes is in another one.
+  // A scan of buckets reports this order to Spark. In a shard with several dtypes, the tensor data has another order.
   private def tensors(file: OpenFile): IndexedSeq[TensorInfo] =
     if (file.file.shard.exists(_.bucket.isDefined)) file.tensors.sortBy(_.name)(Utf8Order) else file.tensors
 

@@ -8,17 +8,17 @@ import io.github.semyonsinchenko.safetensors.read.columns.{ColumnNames, RowColum
 import io.github.semyonsinchenko.safetensors.storage.{IgnoredFiles, Sources, UnreadableFileException}
 
 /**
- * A file, or a split of one, that a task reads.
+ * A file or a split of a file that a task reads.
  *
  * @param located what an index says about its tensors
- * @param span    the split; an index names the tensors of a split itself
+ * @param span    the split. Not used if an index lists the tensors.
  */
 private[read] final case class FilePart(
     file: DataFile,
     located: Located = Located.Somewhere,
     span: Span = Span.All) {
 
-  /** How many bytes a task reads of it, at most. Each split of a file reads the header. */
+  /** The maximum number of bytes that a task reads. Each split of a file reads the header. */
   def size: Long = located match {
     case Located.At(tensors) => tensors.iterator.map(_.size).sum
     case Located.Somewhere =>
@@ -26,11 +26,11 @@ private[read] final case class FilePart(
       math.min(span.end, file.length) - span.begin + header
   }
 
-  /** The size of the header; 0 where no manifest tells. */
+  /** The size of the header. 0 if there is no manifest. */
   def headerBytes: Long = file.shard.fold(0L)(_.headerBytes)
 }
 
-/** What the files of a task share. */
+/** The state that the files of a task share. */
 private[read] final class TaskState(
     val names: RepeatedNames,
     val caseSensitive: Boolean,
@@ -38,18 +38,18 @@ private[read] final class TaskState(
     val conf: Configuration) {
   val metrics = new ReadCounters
 
-  /** Where the rows of the current batch are made. */
+  /** Holds the rows of the current batch. */
   var memory = new RowMemory
 }
 
-/** A file of a task. It is opened, and its header read, when something is asked for that takes it. */
+/** A file of a task. It is opened, and its header is read, only when needed. */
 private[read] final class OpenFile(part: FilePart, task: TaskState) extends AutoCloseable {
 
   private var opened: ByteSource = _
 
   def file: DataFile = part.file
 
-  /** The same, with what only a file system knows. */
+  /** The file with its modification time, which a manifest does not have. */
   lazy val listed: DataFile =
     if (file.isListed) file
     else file.copy(modified = Some(Sources.status(file, task.conf).getModificationTime))
@@ -74,7 +74,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     header
   }
 
-  /** The tensors of this part. If an index names them, the header is not read. */
+  /** The tensors of this part. If an index lists them, the header is not read. */
   def tensors: IndexedSeq[TensorInfo] = part.located match {
     case Located.At(tensors)                                                => tensors
     case Located.Somewhere if part.span == Span.All && file.tensors.isEmpty => header.tensors
@@ -82,19 +82,19 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
       header.tensors.filter(tensor => part.span.contains(start(tensor)) && isData(tensor))
   }
 
-  /** Which of its `count` samples belong to this part: the first, and the one after the last. */
+  /** The samples of this part, as first (inclusive) and end (exclusive), of the `count` samples in the file. */
   def samples(count: Long): (Long, Long) = part.span.rows(count, file.length)
 
-  /** Where one of the `tensors` begins in the file. */
+  /** The offset of a tensor in the file. It must be one of `tensors`. */
   def start(tensor: TensorInfo): Long = part.located match {
     case Located.At(_)     => tensor.begin
     case Located.Somewhere => header.dataStart + tensor.begin
   }
 
   /**
-   * The tensor of a column; none where the file has none, which is right of a nullable column.
+   * The tensor of a column. None if the file does not have it and the column is nullable.
    *
-   * @throws UnreadableFileException if the file lacks it and must not
+   * @throws UnreadableFileException if the file does not have it and the column is not nullable
    */
   def tensor(column: RowColumn.Tensor): Option[TensorInfo] = {
     val found = header.tensor(column.name).filter(isData).orElse(similar(column.name))
@@ -104,7 +104,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     found
   }
 
-  /** The tensor that Spark takes for the column, if `spark.sql.caseSensitive` is false. */
+  /** The tensor whose name matches except for case, if `spark.sql.caseSensitive` is false. */
   private def similar(name: String): Option[TensorInfo] =
     if (task.caseSensitive) None
     else byFoldedName.getOrElse(ColumnNames.folded(name), Vector.empty) match {
@@ -118,7 +118,7 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
   private lazy val byFoldedName =
     header.tensors.filter(isData).groupBy(tensor => ColumnNames.folded(tensor.name))
 
-  /** Whether the tensor is one of the table. A checkpoint consists of those that its index names. */
+  /** Whether the tensor belongs to the table. A checkpoint has only the tensors that its index lists. */
   private def isData(tensor: TensorInfo): Boolean = file.tensors.forall(_(tensor.name))
 
   override def close(): Unit = if (opened != null) opened.close()

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
 
 import io.github.semyonsinchenko.safetensors.common.{SumMetric, TaskMetric}
 
-/** What Spark's UI shows of a read. Top-level classes without arguments, as the UI makes them by their names. */
+/** The metrics of a read in Spark's UI, which creates them by class name: they are top-level and take no arguments. */
 private[read] object ReadMetrics {
   val ofTasks: Vector[CustomMetric] =
     Vector(new FilesOpenedMetric, new HeaderBytesMetric, new TensorBytesMetric)
@@ -17,10 +17,10 @@ final class HeaderBytesMetric extends SumMetric("headerBytesRead", "bytes of hea
 
 final class TensorBytesMetric extends SumMetric("tensorBytesRead", "bytes of tensors read")
 
-/** Counted by the driver: files that need not be opened for the query's conditions. */
+/** Files that the query's conditions exclude. The driver counts them. */
 final class FilesSkippedMetric extends SumMetric("filesSkipped", "files skipped by conditions")
 
-/** One task's counts so far. */
+/** The counters of one task. */
 private[read] final class ReadCounters {
   var files       = 0L
   var headerBytes = 0L

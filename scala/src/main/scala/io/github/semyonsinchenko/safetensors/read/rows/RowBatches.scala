@@ -10,9 +10,9 @@ import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 /**
  * Rows whose bytes are read together.
  *
- * @param rows   none after the last batch
- * @param memory where they are
- * @param bytes  of their tensors
+ * @param rows   empty after the last batch
+ * @param memory the memory that holds the rows
+ * @param bytes  the size of the tensor data
  */
 private[read] final case class RowBatch(
     rows: collection.IndexedSeq[InternalRow],
@@ -22,11 +22,11 @@ private[read] final case class RowBatch(
 /** The rows of a partition, batch by batch. */
 private[read] trait Batches extends AutoCloseable {
 
-  /** The next batch; the rows of the one before are no longer valid. */
+  /** The next batch. The rows of the previous batch become invalid. */
   def next(): RowBatch
 }
 
-/** Each batch is read when Spark asks for it. */
+/** Reads each batch when Spark requests it. */
 private[read] final class BatchesInTurn(batches: RowBatches) extends Batches {
   private val memory = new RowMemory
 
@@ -36,10 +36,10 @@ private[read] final class BatchesInTurn(batches: RowBatches) extends Batches {
 }
 
 /**
- * The rows of a partition in batches: of one row, or of as many as the source of the file prefers to read together. One file is
- * open at a time.
+ * The rows of a partition in batches. A batch has one row, or as many as the file's source prefers to read together.
+ * One file is open at a time.
  *
- * @param limit of rows; the bytes of further rows are not read
+ * @param limit maximum number of rows. The data of further rows is not read.
  */
 private[read] final class RowBatches(
     parts: Seq[FilePart],
@@ -53,11 +53,11 @@ private[read] final class RowBatches(
   private var planned        = Iterator.empty[InternalRow]
   private var left           = limit.fold(Long.MaxValue)(_.toLong)
 
-  /** The next batch. It replaces the one that `memory` held. */
+  /** The next batch. It replaces the previous batch in `memory`. */
   def next(memory: RowMemory): RowBatch =
     Iterator.continually(attempt(memory)).collectFirst { case Some(batch) => batch }.get
 
-  /** None if a file is to be ignored from here on. */
+  /** None if the rest of a file is ignored. */
   private def attempt(memory: RowMemory): Option[RowBatch] = {
     val before = left
     try Some(read(memory))
@@ -91,7 +91,7 @@ private[read] final class RowBatches(
   private def open(part: FilePart): Unit = {
     close()
     file = new OpenFile(part, task)
-    // Also if no row needs anything of the file: a count must not count a row of a file that is skipped.
+    // Needed even if no row needs the file: a count must not include rows of skipped files.
     if (task.ignored.any) file.header
     planned = rows.of(file)
   }

@@ -5,9 +5,9 @@ import scala.collection.mutable
 import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteSource}
 
 /**
- * The bytes of a batch's rows, and the reads that fill them. Batches reuse the arrays, because a new array is filled with zeros
- * first. Between batches it keeps at most `2 * LargeBytes` and a chunk of usual size; while a batch is made, the bytes of that
- * batch as well.
+ * The bytes of a batch's rows, and the reads that fill them. Batches reuse the arrays, because Java fills a new array
+ * with zeros first. Between batches it keeps at most `2 * LargeBytes` plus one chunk of `ChunkBytes`. During a batch it
+ * also holds the bytes of that batch.
  */
 private[read] final class RowMemory {
   import RowMemory._
@@ -19,11 +19,11 @@ private[read] final class RowMemory {
   private var batch   = 0L
   private var lacking = 0L
 
-  /** Begins a batch. The rows of the one before are no longer valid. */
+  /** Begins a batch. The rows of the previous batch become invalid. */
   def reset(): Unit = {
     val kept = chunks.iterator.map(_.length.toLong).sum
     if (batch > LargeBytes || kept > 2 * batch + ChunkBytes) chunks.clear()
-    // The batch before may have failed. Its reads are those of another file.
+    // The previous batch may have failed. Its reads belong to another file.
     missing.clear()
     lacking = 0
     current = 0
@@ -31,7 +31,7 @@ private[read] final class RowMemory {
     batch = 0
   }
 
-  /** The place in `chunk` from which on `size` bytes are free; they hold anything. */
+  /** Reserves `size` bytes and returns their offset in `chunk`. The bytes are not initialized. */
   def reserve(size: Int): Int = {
     while (current < chunks.length && chunks(current).length - used < size) {
       current += 1
@@ -44,10 +44,10 @@ private[read] final class RowMemory {
     place
   }
 
-  /** Where the latest place is. */
+  /** The array of the latest reservation. */
   def chunk: Array[Byte] = chunks(current)
 
-  /** Notes bytes that a row lacks. */
+  /** Records bytes that must still be read for a row. */
   def lacks(copy: ByteCopy): Unit = {
     missing += copy
     lacking += copy.count
@@ -55,7 +55,7 @@ private[read] final class RowMemory {
 
   def lackingBytes: Long = lacking
 
-  /** Reads what the rows lack, all together. */
+  /** Reads all missing bytes of the rows together. */
   def fill(source: => ByteSource): Unit = {
     val copies = missing.result()
     missing.clear()
@@ -66,7 +66,7 @@ private[read] final class RowMemory {
 
 private object RowMemory {
 
-  /** Several batches of usual size. A larger batch is a single row; its memory is not kept. */
+  /** Several times the usual batch size. A larger batch is a single row, and its memory is not kept. */
   val LargeBytes: Long = 64L << 20
 
   private val ChunkBytes = 256 << 10

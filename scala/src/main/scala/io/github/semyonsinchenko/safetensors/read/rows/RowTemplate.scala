@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 
 import io.github.semyonsinchenko.safetensors.read.columns.{FileField, RowColumn}
 
-/** Rows of a file: what does not differ between them is made once. */
+/** Creates the rows of a file. Values that are the same in all rows are created once. */
 private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile) {
 
   private val fixed: Array[Any] = columns.map {
@@ -22,7 +22,7 @@ private[read] final class RowTemplate(columns: Vector[RowColumn], file: OpenFile
 
   private val own = columns.indices.filter(columns(_).isInstanceOf[RowColumn.OfLayout]).toArray
 
-  /** @param cell a value of the layout's column of that number */
+  /** @param cell returns the value of a layout column by its index */
   def row(cell: Int => Any): InternalRow = {
     val values = fixed.clone()
     var i      = 0

@@ -8,9 +8,9 @@ import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Facts}
 import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 
 /**
- * Each sample as a row: the first dimension of a file's tensors, in which they must agree, undone.
+ * One row per sample. The first dimension of a file's tensors counts the samples, and must be equal for all of them.
  *
- * @param tensors all that the schema has: how many rows there are does not depend on what the query selects
+ * @param tensors all tensors of the schema, so that the row count does not depend on the selected columns
  */
 private[read] final case class SampleRows(
     columns: Vector[RowColumn],
@@ -43,7 +43,7 @@ private[read] final case class SampleRows(
     }
   }
 
-  /** How many samples the file has; a manifest does not count those that only fill a batch up. */
+  /** The number of samples in the file. The count of a manifest excludes padding. */
   private def count(file: OpenFile, found: Vector[Samples]): Long = {
     found.find(_.count != found.head.count).foreach(other =>
       throw new UnreadableFileException(
@@ -51,11 +51,11 @@ private[read] final case class SampleRows(
           "layout `rows` needs the same first dimension: leave one out of the schema, or read with `layout=wide`."))
     file.file.shard.flatMap(_.samples).orElse(found.headOption.map(_.count)).getOrElse(
       throw new UnreadableFileException(
-        s"${file.file.path} has none of the tensors that the schema names, so that its samples cannot be counted."))
+        s"${file.file.path} has none of the tensors in the schema, so its samples cannot be counted."))
   }
 }
 
-/** A tensor, by its first dimension; of each sample these fields are needed. */
+/** A tensor as samples along its first dimension, with the needed fields. */
 private final class Samples(file: OpenFile, tensor: TensorInfo, fields: Vector[TensorField]) {
 
   def name: String = tensor.name
@@ -68,8 +68,8 @@ private final class Samples(file: OpenFile, tensor: TensorInfo, fields: Vector[T
   private val start = file.start(tensor)
   private val cells = new TensorCell(file, fields)
 
-  // Elements smaller than a byte share bytes, which a sample may begin or end within.
-  if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are no whole bytes")
+  // With elements smaller than a byte, a sample may start or end within a byte.
+  if (size * count != tensor.size) refuse(s"has samples of ${tensor.dtype} that are not whole bytes")
 
   def struct(row: Long): InternalRow = cells.struct(tensor, shape, start + row * size, size)
 

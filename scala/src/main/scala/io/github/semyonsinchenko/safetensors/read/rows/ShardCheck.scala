@@ -4,14 +4,14 @@ import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardF
 import io.github.semyonsinchenko.safetensors.format.Header
 import io.github.semyonsinchenko.safetensors.storage.{FileFault, UnreadableFileException}
 
-/** Whether a shard is the one that the manifest speaks of, as far as its header tells. */
+/** Checks that the header of a shard matches the manifest. */
 private[read] object ShardCheck {
 
-  /** @throws UnreadableFileException if it is another */
+  /** @throws UnreadableFileException if it does not match */
   def apply(file: DataFile, header: Header, facts: ShardFacts): Unit = {
     def differs(what: String, has: Any, expected: Any) = throw new UnreadableFileException(
-      s"${file.path}: $what is $has, but the ${Manifest.FileName} says $expected. The file is not the one that was written: " +
-        "bring it back, or write the dataset again.",
+      s"${file.path}: $what is $has, but the ${Manifest.FileName} says $expected. The file is not the one that was " +
+        "written. Restore it, or write the dataset again.",
       fault = FileFault.Corrupt
     )
     if (header.dataStart != facts.headerBytes)
@@ -32,8 +32,8 @@ private[read] object ShardCheck {
   def hasListed(file: DataFile, header: Header): Unit =
     for (names <- file.tensors; name <- names.find(header.tensor(_).isEmpty))
       throw new UnreadableFileException(
-        s"${file.path} has no tensor `$name`, though the index of its checkpoint says that it is there. Correct the index, or name " +
-          "the safetensors files themselves as the paths.",
+        s"${file.path} has no tensor `$name`, but the index of its checkpoint lists it. Correct the index, or pass " +
+          "the safetensors files as the paths.",
         fault = FileFault.Corrupt
       )
 

@@ -1,14 +1,14 @@
 package io.github.semyonsinchenko.safetensors.read.rows
 
 /**
- * The bytes of a file from `begin` to `end`. A task that reads a split of a file makes the rows that start in its span. The spans
- * of a file do not overlap, so each row is made once, and the driver needs no header to plan them.
+ * The bytes of a file from `begin` to `end`. A task that reads a split returns the rows that start in its span. Spans
+ * do not overlap, so each row is returned once, and the driver can plan splits without the header.
  */
 private[read] final case class Span(begin: Long, end: Long) {
 
   def contains(position: Long): Boolean = begin <= position && position < end
 
-  /** The rows that start here, if `count` rows of equal size fill a file of `length` bytes: the first, and the one after the last. */
+  /** The rows that start here, as first (inclusive) and end (exclusive), if `count` equal rows fill `length` bytes. */
   def rows(count: Long, length: Long): (Long, Long) = {
     def firstAt(position: Long) =
       if (position >= length) count else ((BigInt(position) * count + length - 1) / length).toLong
@@ -18,10 +18,10 @@ private[read] final case class Span(begin: Long, end: Long) {
 
 private[read] object Span {
 
-  /** A whole file. Its end is open, since tensors without bytes may start where the file ends. */
+  /** A whole file. It has no upper bound because empty tensors may start at the end of the file. */
   val All: Span = Span(0, Long.MaxValue)
 
-  /** The fewest spans of about equal size that have at most `maxBytes` of a file of `length` bytes. */
+  /** Splits `length` bytes into the fewest spans of about equal size, each at most `maxBytes`. */
   def split(length: Long, maxBytes: Long): Seq[Span] = {
     val count  = (math.max(length, 1) - 1) / maxBytes + 1
     val begins = (0L until count).map(i => (BigInt(length) * i / count).toLong)

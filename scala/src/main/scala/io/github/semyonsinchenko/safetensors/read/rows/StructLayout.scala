@@ -8,10 +8,10 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.read.columns.TensorField
 
 /**
- * Tensor Structs of one dtype, shape and size as Spark's `UnsafeRow`s. They are the same bytes as Spark's own rows of these values,
- * because Spark compares rows by their bytes. Only `data` differs between them; the bytes before and after it are made once.
+ * Tensor Structs of one dtype, shape and size as Spark's `UnsafeRow`s. Their bytes must equal those of rows that Spark
+ * creates, because Spark compares rows by bytes. Only `data` differs; the bytes before and after it are created once.
  *
- * @param bytes of `data`
+ * @param bytes the size of `data`
  */
 private[rows] final class StructLayout(
     fields: Vector[TensorField],
@@ -23,12 +23,12 @@ private[rows] final class StructLayout(
   private val before = part(fields.takeWhile(_ != TensorField.Data), wordsOf(fields.length))
   private val after  = part(fields.dropWhile(_ != TensorField.Data).drop(1), 0)
 
-  // Spark fills up the last word of a field with zeros.
+  // Spark pads the last word of a field with zeros.
   private val padding = if (hasData) (padded(bytes) - bytes).toInt else 0
 
   def hasData: Boolean = fields.contains(TensorField.Data)
 
-  /** Where the bytes of `data` go. */
+  /** The offset of `data`. */
   def dataStart: Int = before.length
 
   val size: Int = StructLayout.size(fields, dtype, shape, bytes).toInt
@@ -38,7 +38,7 @@ private[rows] final class StructLayout(
   def fits(dtype: Dtype, shape: IndexedSeq[Long], bytes: Long): Boolean =
     bytes == this.bytes && dtype == this.dtype && (shape.eq(this.shape) || shape == this.shape)
 
-  /** Writes all but `data`. */
+  /** Writes everything except `data`. */
   def write(array: Array[Byte], place: Int): Unit = {
     System.arraycopy(before, 0, array, place, before.length)
     val end = place + size - after.length
@@ -46,7 +46,7 @@ private[rows] final class StructLayout(
     System.arraycopy(after, 0, array, end, after.length)
   }
 
-  /** The fields' values, after `words` bytes for the words of all fields. */
+  /** The values of the fields, after `words` bytes for the words of all fields. */
   private def part(some: Vector[TensorField], words: Int): Array[Byte] = {
     val array = new Array[Byte](words + some.map(lengthOf(_, dtype, shape, bytes)).map(padded).sum.toInt)
     var at    = words
@@ -64,7 +64,7 @@ private[rows] final class StructLayout(
     case TensorField.Data  => ()
   }
 
-  // The bits that mark nulls stay zero. The word of a field has its offset and its length.
+  // The null bits stay zero. The word of a field holds its offset and length.
   private def writeWords(): Unit = {
     val first = wordsOf(fields.length) - 8 * fields.length
     var at    = wordsOf(fields.length).toLong
@@ -80,7 +80,7 @@ private[rows] object StructLayout {
   private val dtypes: Map[Dtype, UTF8String] =
     Dtype.all.map(dtype => dtype -> UTF8String.fromString(dtype.name)).toMap
 
-  /** The struct's size; it may be more than an array can hold. */
+  /** The size of the struct. It may exceed the maximum array size. */
   def size(fields: Vector[TensorField], dtype: Dtype, shape: IndexedSeq[Long], bytes: Long): Long =
     wordsOf(fields.length) + fields.iterator.map(field => padded(lengthOf(field, dtype, shape, bytes))).sum
 
@@ -92,7 +92,7 @@ private[rows] object StructLayout {
       case TensorField.Dtype => dtypes(dtype).numBytes.toLong
     }
 
-  /** The bits for nulls, and a word for each field. */
+  /** The size of the null bits and of one word per field. */
   private def wordsOf(fields: Int): Int = UnsafeRow.calculateBitSetWidthInBytes(fields) + 8 * fields
 
   private def padded(count: Long): Long = (count + 7) / 8 * 8

@@ -9,28 +9,28 @@ import io.github.semyonsinchenko.safetensors.read.columns.TensorField
 import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
-/** Makes Tensor Structs with the fields that a query needs of one column. */
+/** Creates Tensor Structs for one column, with the fields that the query needs. */
 private[read] final class TensorCell(file: OpenFile, fields: Vector[TensorField]) {
 
-  // Of the previous struct. It fits the next one as long as tensors have the same shape and dtype.
+  // The layout of the previous struct. It is reused while tensors have the same shape and dtype.
   private var layout: StructLayout = _
 
   private val isData = fields == Vector(TensorField.Data)
 
-  /** The struct of a tensor, or of a part of it: the `size` bytes at `start` of the file. They are read later. */
+  /** The struct of a tensor or a slice of it. The `size` bytes at `start` of the file are read later. */
   def struct(tensor: TensorInfo, shape: IndexedSeq[Long], start: Long, size: Long): InternalRow = {
     if (layout == null || !layout.fits(tensor.dtype, shape, size)) change(tensor, shape, size)
     if (isData) ofData(start, size.toInt) else inMemory(start, size)
   }
 
-  /** A query that needs only `data` takes the array out of the struct, and may keep it. An `UnsafeRow` would copy it. */
+  /** A query that needs only `data` takes the array from the struct and may keep it. An `UnsafeRow` would copy it. */
   private def ofData(start: Long, size: Int): InternalRow = {
     val data = new Array[Byte](size)
     file.memory.lacks(ByteCopy(start, size, data, 0))
     new GenericInternalRow(Array[Any](data))
   }
 
-  /** Spark copies an `UnsafeRow` as one block to the row that it makes. */
+  /** Spark copies an `UnsafeRow` to the output row as one block. */
   private def inMemory(start: Long, size: Long): InternalRow = {
     val place = file.memory.reserve(layout.size)
     val array = file.memory.chunk
@@ -53,6 +53,6 @@ private[read] final class TensorCell(file: OpenFile, fields: Vector[TensorField]
 
   private def checkShape(tensor: TensorInfo, shape: IndexedSeq[Long]): Unit =
     if (!shape.forall(dim => dim >= 0 && dim <= Int.MaxValue)) throw new UnreadableFileException(
-      s"${file.file.path}: tensor `${tensor.name}` has a dimension that no integer holds: " +
+      s"${file.file.path}: tensor `${tensor.name}` has a dimension that does not fit an integer: " +
         s"${shape.map(java.lang.Long.toUnsignedString).mkString("[", ", ", "]")}. Select its other fields only.")
 }
