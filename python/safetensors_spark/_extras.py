@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
 from safetensors_spark._errors import MissingExtraError
 
-DEMO = ("pyspark", "numpy", "pyarrow", "safetensors", "sklearn", "PIL")
-ARROW = ("numpy", "pyarrow", "ml_dtypes")
+DEMO = ("pyspark", "pyarrow", "safetensors", "sklearn", "PIL")
 CONNECT = ("pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra of the distribution: the modules that it installs, and what they are for."""
+
+    name: str
+    modules: tuple[str, ...]
+    enables: str
+
+
+EXTRAS = (
+    Extra("spark", ("pyspark",), "Spark in this process"),
+    Extra("cli", ("rich", "pyarrow"), "`verify` of datasets with an index, and drawn tables"),
+    Extra("arrow", ("pyarrow",), "look-ups by the index in `open_store`, and `safetensors_spark.arrow`"),
+    Extra("remote", ("fsspec", "filelock", "platformdirs"), "datasets at URLs, with s3fs, gcsfs or adlfs"),
+    Extra("mlflow", ("mlflow", "alembic", "sqlalchemy"), "`safetensors_spark.mlflow`"),
+    Extra("torch", ("torch",), "`safetensors_spark.torch`"),
+    Extra("demo", DEMO, "`safetensors-spark demo`"),
+)
 
 
 def not_installed(modules: tuple[str, ...]) -> list[str]:

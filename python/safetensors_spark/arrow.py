@@ -33,7 +33,7 @@ try:
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
 except ImportError:
-    _extras.require("arrow", _extras.ARROW)
+    _extras.require("arrow", ("pyarrow",))
     raise
 
 from safetensors_spark._files.numpy_dtypes import Array, dtype_name, item_size, numpy_dtype
@@ -62,7 +62,7 @@ def tensors(column: TensorColumn) -> list[Array | None]:
     """An array for each row; None where the tensor is null.
 
     Raises `InvalidTensorError`, which names the row, when the bytes do not fit shape and dtype, and for F4 and F6,
-    whose elements are smaller than a byte; `MissingExtraError` when BF16 or an 8-bit float needs `ml_dtypes`.
+    whose elements are smaller than a byte.
     """
     return [None if cell is None else _view(row, cell) for row, cell in enumerate(_cells(column))]
 

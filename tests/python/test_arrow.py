@@ -12,8 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from official import NUMPY_TYPES
-from safetensors_spark import InvalidTensorError, MissingExtraError
-from safetensors_spark._files import numpy_dtypes
+from safetensors_spark import InvalidTensorError
 from safetensors_spark.arrow import stack, tensors, to_structs
 
 Row = tuple[bytes, list[int], str] | None
@@ -213,14 +212,6 @@ def test_what_is_no_tensor_is_refused(make: Callable[[], object], message: str) 
     with pytest.raises(InvalidTensorError) as error:
         make()
     assert str(error.value).startswith(message)
-
-
-def test_without_ml_dtypes_bf16_names_the_extra_and_other_dtypes_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    numpy_dtypes.numpy_dtype.cache_clear()
-    assert same(stack(to_structs(BATCH)), BATCH)
-    with pytest.raises(MissingExtraError, match=r'ml_dtypes.*\n.*pip install "safetensors-spark\[arrow\]"'):
-        stack(column((b"\x00\x00", [1], "BF16")))
 
 
 def test_without_pyarrow_the_import_names_the_extra() -> None:

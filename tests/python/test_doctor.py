@@ -4,13 +4,15 @@ import re
 import shutil
 import sys
 import zipfile
-from importlib.metadata import distribution
+from importlib.metadata import distribution, metadata
 from pathlib import Path
 
 import pytest
 
 import safetensors_spark as sts
 from command import run
+from safetensors_spark import _extras
+from safetensors_spark._commands.cli import main
 from safetensors_spark._spark import doctor
 from safetensors_spark._spark.doctor import Finding
 
@@ -193,3 +195,19 @@ def test_what_does_not_work_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "grpc", None)
     connect = _part("Spark Connect, as a client", doctor.examine().uses)
     assert (connect.ok, connect.found, connect.mend) == (False, "lacks grpc", 'pip install "pyspark[connect]"')
+
+
+def test_every_extra_is_known() -> None:
+    provided = metadata("safetensors-spark").get_all("Provides-Extra")
+    assert {extra.name for extra in _extras.EXTRAS} == set(provided or ())
+
+
+def test_an_extra_that_is_not_installed_is_shown_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    main(["doctor"])
+    said = capsys.readouterr().out
+    (line,) = [line for line in said.splitlines() if "datasets at URLs" in line]
+    assert line.split()[:2] == ["no", "remote"]
+    assert line.endswith('pip install "safetensors-spark[remote]"')

@@ -18,7 +18,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
         help="tell whether Spark can use the connector here",
-        description="Look at Java, PySpark and the connector's jar; tell what works, and how to mend what does not.",
+        description="Look at Java, PySpark, the jar and the extras; tell what works, and how to correct what does not.",
     )
     parser.set_defaults(run=run)
 
@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> int:
     diagnosis = examine()
     tables.show(tables.Table("Found", ("", "part", "found"), [_row(f) for f in diagnosis.parts]))
     tables.show(tables.Table("What works", ("", "use", "note"), [_row(f) for f in diagnosis.uses]))
+    extras = [(_MARKS[extra.ok], extra.name, extra.found, extra.mend) for extra in diagnosis.extras]
+    tables.show(tables.Table("Extras", ("", "extra", "enables", "to install"), extras))
     mends = [(finding.name, finding.mend) for finding in diagnosis.findings if finding.mend]
     if mends:
         tables.show(tables.Table("To mend", ("for", "do"), mends))

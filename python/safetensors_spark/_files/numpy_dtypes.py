@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from safetensors_spark import _extras
 from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.dtypes import DTYPES
 
@@ -44,15 +43,11 @@ _NAMES = {numpy: name for name, numpy in (NUMPY | _ML_DTYPES).items()}
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's type of a dtype, little-endian.
-
-    Raises `InvalidTensorError` where there is none, `MissingExtraError` where `ml_dtypes` has it and is not installed.
-    """
+    """NumPy's type of a dtype, little-endian. Raises `InvalidTensorError` where there is none."""
     if name in NUMPY:
         return np.dtype(NUMPY[name]).newbyteorder("<")
     if name not in _ML_DTYPES:
         raise InvalidTensorError(_no_type(name))
-    _extras.require("arrow", ("ml_dtypes",))
     scalar: type = getattr(import_module("ml_dtypes"), _ML_DTYPES[name])
     return np.dtype(scalar)
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
-from safetensors_spark._extras import require
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.contents import SUFFIX, Contents, look
 from safetensors_spark._files.header import Header
@@ -124,7 +123,6 @@ class _Checked:
         self.hashes.extend(hash(_entry(self.shard.file, tensor, start)) for tensor in header.tensors)
 
     def _checksum(self, contents: Contents, progress: Progress) -> None:
-        require("cli", ("crc32c",))
         with contents.folder.open(self.shard.file) as opened:
             self.bytes, found = checksum(opened, lambda chunk: progress(len(chunk)))
         if found != self.shard.crc32c:

@@ -32,10 +32,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The parts that Spark needs, and the uses that they allow."""
+    """The parts that Spark needs, the uses that they allow, and the extras of this package."""
 
     parts: list[Finding]
     uses: list[Finding]
+    extras: list[Finding]
 
     @property
     def findings(self) -> list[Finding]:
@@ -50,7 +51,7 @@ def examine(env: Mapping[str, str] = os.environ) -> Diagnosis:
     """Look at everything. Starts no JVM but for `java -version`."""
     spark = _pyspark_version()
     parts = [examine_java(env, spark), examine_pyspark(spark), examine_spark_home(env, spark), examine_jar()]
-    return Diagnosis(parts, _uses(parts))
+    return Diagnosis(parts, _uses(parts), [_extra(extra) for extra in _extras.EXTRAS])
 
 
 def require_spark() -> None:
@@ -131,8 +132,6 @@ def _uses(parts: list[Finding]) -> list[Finding]:
     return [
         _use("Spark in this process", parts, [], ""),
         _use("Spark Connect, as a client", remote, _extras.not_installed(_extras.CONNECT), "pyspark[connect]"),
-        _use("safetensors_spark.arrow", [], _extras.not_installed(_extras.ARROW), "safetensors-spark[arrow]"),
-        _use("safetensors-spark demo", parts, _extras.not_installed(_extras.DEMO), "safetensors-spark[demo]"),
     ]
 
 
@@ -141,6 +140,14 @@ def _use(name: str, needs: list[Finding], missing: list[str], extra: str) -> Fin
     lacks = [need.name for need in needs if not need.ok] + missing
     mend = f'pip install "{extra}"' if missing else ""
     return Finding(name, not lacks, f"lacks {', '.join(lacks)}" if lacks else "", mend)
+
+
+def _extra(extra: _extras.Extra) -> Finding:
+    """Whether the modules of an extra are there, and what it enables."""
+    lacks = _extras.not_installed(extra.modules)
+    return Finding(
+        extra.name, not lacks, extra.enables, f'pip install "safetensors-spark[{extra.name}]"' if lacks else ""
+    )
 
 
 def _pyspark_version() -> str | None:

@@ -85,5 +85,5 @@ def fetcher(folder: Folder, cache_dir: str | os.PathLike[str] | None, cache_byte
     """What opens the folder's shards; remote ones are cached in the directory, by default the user's."""
     if isinstance(folder, LocalFolder):
         return Local(folder)
-    require("remote", ("crc32c", "filelock"))
+    require("remote", ("filelock",))
     return Downloads(folder, Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes))

@@ -13,7 +13,7 @@ sampler. Needs the extra `torch`.
 
 from safetensors_spark._extras import require
 
-require("torch", ("torch", "numpy"))
+require("torch", ("torch",))
 
 from safetensors_spark.torch._batches import BatchDataset  # noqa: E402
 from safetensors_spark.torch._samples import SampleDataset, collate  # noqa: E402
