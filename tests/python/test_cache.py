@@ -128,6 +128,15 @@ def test_parts_count_and_those_of_dead_processes_are_deleted(http: HttpStore, ca
     assert cached(cache) == [ds.shards[2].file]
 
 
+def test_the_log_tells_of_each_download(http: HttpStore, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "safetensors_spark"):
+        for _ in range(2):
+            ds = open_dataset(http.url)
+            ds[:6]
+    said = [record.message.partition(": ")[0] for record in caplog.records if record.name == "safetensors_spark"]
+    assert said == [f"downloaded {http.url}/{shard.file}" for shard in ds.shards[:2]]
+
+
 def test_all_files_are_looked_at_only_now_and_then(
     http: HttpStore, cache: Path, shard_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
