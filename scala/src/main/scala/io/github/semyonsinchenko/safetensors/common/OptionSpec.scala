@@ -43,12 +43,17 @@ object OptionSpec {
     val right = known.map(_.name)
     names.filterNot(_.contains('.')).foreach { name =>
       if (!sparks(name) && !right.exists(_.equalsIgnoreCase(name))) {
-        val nearest = right.minBy(known => distance(known.toLowerCase, name))
+        val hint = nearest(name, right).fold("")(near => s" Did you mean `$near`?")
         throw new InvalidRequestException(
-          s"Unknown option `$name`. Did you mean `$nearest`? The options are: ${right.sorted.mkString(", ")}.")
+          s"Unknown option `$name`.$hint The options are: ${right.sorted.mkString(", ")}.")
       }
     }
   }
+
+  /** The name that differs least, if a third of the letters or less differ. */
+  private def nearest(name: String, known: Seq[String]): Option[String] =
+    known.map(other => other -> distance(other.toLowerCase, name.toLowerCase)).sortBy(_._2).headOption
+      .collect { case (near, changes) if changes * 3 <= near.length => near }
 
   /** The Levenshtein distance. */
   private def distance(a: String, b: String): Int =

@@ -38,6 +38,11 @@ class OptionSpecTest extends AnyFunSuite {
       refused("infer_schema" -> "1").startsWith("Unknown option `infer_schema`. Did you mean `inferSchema`?"))
   }
 
+  test("an option that resembles none is an error without a guess") {
+    assert(refused(
+      "compression" -> "1") == "Unknown option `compression`. The options are: batch_size, inferSchema.")
+  }
+
   test("Spark's own options and Hadoop's settings pass") {
     OptionSpec.checkNames(Seq("path", "fs.s3a.endpoint", "inferschema"),
       Seq(size, infer))

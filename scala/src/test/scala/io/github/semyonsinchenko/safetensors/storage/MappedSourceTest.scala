@@ -12,7 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
-import io.github.semyonsinchenko.safetensors.format.ByteSource
+import io.github.semyonsinchenko.safetensors.format.{ByteCopy, ByteSource}
 
 class MappedSourceTest extends AnyFunSuite {
   private val Window = 1L << 30
@@ -130,4 +130,26 @@ class MappedSourceTest extends AnyFunSuite {
         }
       }
     }
+
+  test("a file that is cut off during a read is an error, not zeros") {
+    TempDir { directory =>
+      val file = Files.write(directory.resolve("a"), Array.fill(100)(1.toByte))
+      opened(file) { source =>
+        source.bytes(0, 100)
+        val copy = ByteCopy(0, 100, new Array[Byte](100), 0)
+        // Asked for once to check the bounds, and again to copy.
+        val copies = new IndexedSeq[ByteCopy] {
+          private var asked        = 0
+          override def length: Int = 1
+          override def apply(number: Int): ByteCopy = {
+            asked += 1
+            if (asked == 2) cut(file, 50)
+            copy
+          }
+        }
+        val error = intercept[UnreadableFileException](source.readAll(copies))
+        assert(error.getMessage.contains("it had 100 bytes then, and has 50 now"))
+      }
+    }
+  }
 }

@@ -144,6 +144,15 @@ class StreamSourceTest extends AnyFunSuite {
     }
   }
 
+  test("a small read in the middle of a file is not taken for its head") {
+    inFile(content) { file =>
+      opened(file) { source =>
+        for (position <- Seq(1000L, 0L, 500L))
+          assert(source.bytes(position, 100).sameElements(slice(ByteRange(position, 100))), position)
+      }
+    }
+  }
+
   for ((where, by) <- Seq("one byte before" -> -1, "at" -> 0, "one byte behind" -> 1))
     test(s"a header that ends $where the end of the first request, far away and mapped") {
       val json                                    = """{"a":["U8",[100],[0,100]]}"""
