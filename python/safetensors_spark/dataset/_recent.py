@@ -35,9 +35,10 @@ class Recent(Forked, Generic[_V]):
 
     def get(self, key: Hashable) -> _V | None:
         with self._lock:
-            if key in self._kept:
+            found = self._kept.get(key)
+            if found is not None:
                 self._kept.move_to_end(key)
-            return self._kept.get(key)
+            return found
 
     def keep(self, key: Hashable, made: _V) -> _V:
         """What was made, which now counts as used last."""
