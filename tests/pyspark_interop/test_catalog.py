@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import call_function, lit
 
 from official import load
-from spark_io import MANIFEST, Dataset, assert_says, error_of, frame, listing, no_job
+from spark_io import MANIFEST, Dataset, assert_says, error_of, frame, listing, no_job, write
 
 CATALOG = "io.github.semyonsinchenko.safetensors.SafetensorsCatalog"
 
@@ -167,6 +167,15 @@ def test_dataset_by_key_is_read_by_key(spark: SparkSession, path: Path, table: s
     for there in (table, name(path, "long")):
         assert [tuple(row) for row in spark.sql(f"{query} {there}").collect()] == expected
     assert spark.table(name(path, "wide")).columns == ["0", "1", "2"]
+
+
+def test_rows_of_a_dataset_by_key_are_refused_with_what_to_do(spark: SparkSession, path: Path) -> None:
+    write(spark.sql("SELECT 'a' AS k, array(1.0F) AS x"), path, name_col="k")
+    with pytest.raises(PySparkException) as raised:
+        spark.sql(f"SELECT * FROM safetensors.rows.`{path}`")
+    assert "was written by key, with `name_col`, and has no samples" in str(raised.value)
+    assert f"safetensors.long.`{path}`" in str(raised.value)
+    assert spark.table(f"safetensors.long.`{path}/dataset_manifest.json`").count() == 1
 
 
 @pytest.mark.short

@@ -139,6 +139,7 @@ sts.attach(second)
 round_trip(second)
 """)
     assert done.stdout == "True\n" + 2 * _ROUND_TRIP + "1\n" + 2 * _ROUND_TRIP
+    assert "Unable to load custom metric object" not in done.stderr
     assert _TOO_LATE not in done.stderr
 
 

@@ -10,6 +10,7 @@ import fsspec
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import safetensors_spark as sts
@@ -133,3 +134,15 @@ def test_an_index_whose_bytes_are_damaged_is_refused_or_right(copied: Dataset) -
         except sts.InvalidIndexError:
             refused += 1
     assert refused > 30
+
+
+def test_an_append_to_a_store_whose_index_is_damaged_is_refused_and_changes_nothing(
+    spark: SparkSession, copied: Dataset
+) -> None:
+    before, index = (copied.path / "dataset_manifest.json").read_bytes(), bytearray((copied.path / INDEX).read_bytes())
+    index[4:200] = bytes(byte ^ 0x5A for byte in index[4:200])
+    (copied.path / INDEX).write_bytes(index)
+    (copied.path / f".{INDEX}.crc").unlink(missing_ok=True)
+    with pytest.raises(AnalysisException, match=f"{INDEX} cannot be read"):
+        write(keyed(spark, "q"), copied.path, "append", name_col="k", generate_index="true")
+    assert (copied.path / "dataset_manifest.json").read_bytes() == before

@@ -74,8 +74,11 @@ private[dataset] final class Lister(rules: ListingRules, conf: Configuration) {
     e.isInstanceOf[IllegalArgumentException] || e.getMessage.startsWith("Illegal file pattern")
 
   private def root(ofPath: Int, status: FileStatus): Place = {
-    val path = status.getPath
-    if (status.isFile) Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
+    // A manifest stands for its directory.
+    val isManifest = status.isFile && status.getPath.getName == Manifest.FileName
+    val path       = if (isManifest) status.getPath.getParent else status.getPath
+    if (status.isFile && !isManifest)
+      Place(ofPath, path.getParent, named(status), partitionOf(path.getParent))
     else Place(ofPath, path, DatasetFiles.read(path, names, conf, rules.recursive, rules.ignored),
       partitionOf(path))
   }

@@ -30,6 +30,10 @@ final class Snapshot private[dataset] (
   def manifestOf(directory: Path): Option[Manifest] =
     directories.collectFirst { case (`directory`, Some(manifest)) => manifest }
 
+  /** The directory of a dataset that was written by key. */
+  def keyed: Option[Path] =
+    directories.collectFirst { case (path, Some(manifest)) if manifest.mode == DatasetMode.KeyValue => path }
+
   /** Whether the snapshot includes this directory. */
   def covers(directory: Path): Boolean = directories.exists(_._1 == directory)
 

@@ -25,7 +25,7 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
   // With its default options, Parquet loads a new Hadoop configuration, which takes as long as a look-up.
   private val input = HadoopInputFile.fromPath(path, conf)
   private val file =
-    ParquetFileReader.open(input, HadoopReadOptions.builder(conf).build())
+    ParquetFileReader.open(input, HadoopReadOptions.builder(conf).usePageChecksumVerification(true).build())
   private val metadata = file.getFileMetaData
 
   /**
@@ -48,8 +48,16 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
   /** The length of the file in bytes. */
   def bytes: Long = input.getLength
 
-  /** The entries of these keys, sorted. */
-  def entries(keys: Keys): Iterator[IndexEntry] =
+  /** The entries of these keys, sorted. A damaged index is an `InvalidRequestException`, also while they are read. */
+  def entries(keys: Keys): Iterator[IndexEntry] = {
+    val found = TensorIndex.refusing(path)(read(keys))
+    new Iterator[IndexEntry] {
+      override def hasNext: Boolean   = TensorIndex.refusing(path)(found.hasNext)
+      override def next(): IndexEntry = TensorIndex.refusing(path)(found.next())
+    }
+  }
+
+  private def read(keys: Keys): Iterator[IndexEntry] =
     file.getRowGroups.asScala.iterator.zipWithIndex.flatMap { case (group, number) =>
       entriesOf(group, number, keysIn(group, keys))
     }

@@ -109,9 +109,14 @@ object TensorIndex {
       reading(new Path(directory, part.file))(Some(Using.resource(index)(index => use(index.entries(keys))))))
 
   private def reading[A](path: Path)(read: => Option[A]): Option[A] =
+    try refusing(path)(read)
+    catch { case _: FileNotFoundException => None }
+
+  /** @throws InvalidRequestException instead of what Parquet throws of a damaged file */
+  private[index] def refusing[A](path: Path)(read: => A): A =
     try read
     catch {
-      case _: FileNotFoundException => None
+      case e: FileNotFoundException => throw e
       case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
           s"$path cannot be read: ${e.getMessage}. Delete it, and write with `generate_index` to make a new one.",
           Some(e))

@@ -25,7 +25,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.github.semyonsinchenko.safetensors.common.{ColumnReference, TaskMetric}
+import io.github.semyonsinchenko.safetensors.common.{ColumnReference, Metrics, TaskMetric}
 import io.github.semyonsinchenko.safetensors.read.rows.{FilePart, FilesSkippedMetric, ReadMetrics}
 import io.github.semyonsinchenko.safetensors.storage.LocalFile
 
@@ -82,10 +82,13 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
     .filter(_ => planned.buckets.isDefined && BucketPartition.all(planned.parts).forall(_.isSorted))
     .map(key => Expressions.sort(ColumnReference.of(key), SortDirection.ASCENDING)).toArray
 
-  override def supportedCustomMetrics(): Array[CustomMetric] = ReadMetrics.all
+  override def supportedCustomMetrics(): Array[CustomMetric] =
+    if (Metrics.areLoadable) ReadMetrics.all else Array.empty
 
   override def reportDriverMetrics(): Array[CustomTaskMetric] =
-    Array(TaskMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
+    if (Metrics.areLoadable)
+      Array(TaskMetric((new FilesSkippedMetric).name, files.size.toLong - plan.parts.size))
+    else Array.empty
 
   // Not checked when the scan is built: DESCRIBE builds it too, and a table that is only written may have any columns.
   override def toBatch: Batch = {

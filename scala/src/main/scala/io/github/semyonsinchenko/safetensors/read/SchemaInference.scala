@@ -4,6 +4,7 @@ import scala.collection.mutable
 import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -28,6 +29,7 @@ private[safetensors] object SchemaInference {
    * @throws InvalidRequestException if the options do not enable inference, or the schema cannot be inferred
    */
   def of(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType = {
+    if (options.layout == Layout.Rows) snapshot.keyed.foreach(path => throw withoutSamples(path))
     val own = options.layout.schema.getOrElse(
       if (options.mergeSchema) merged(snapshot, options, conf)
       else if (options.inferSchema) ofFirst(snapshot, options, conf)
@@ -42,6 +44,10 @@ private[safetensors] object SchemaInference {
     ColumnNames.check(own)
     StructType(own.fields ++ snapshot.partitions.fields)
   }
+
+  private def withoutSamples(path: Path) = new InvalidRequestException(
+    s"$path was written by key, with `name_col`, and has no samples. Read its tensors with the option `layout=long`, in SQL as " +
+      s"safetensors.long.`${path.toUri.getPath}`.")
 
   private def ofFirst(snapshot: Snapshot, options: ReadOptions, conf: Configuration): StructType =
     if (snapshot.files.isEmpty) ofNoRows(snapshot)

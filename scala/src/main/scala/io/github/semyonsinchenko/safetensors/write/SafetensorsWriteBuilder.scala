@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write._
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
-import io.github.semyonsinchenko.safetensors.common.ColumnReference
+import io.github.semyonsinchenko.safetensors.common.{ColumnReference, Metrics}
 import io.github.semyonsinchenko.safetensors.dataset.Location
 import io.github.semyonsinchenko.safetensors.write.commit.{Existing, Target}
 import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WriteOptions, WritePlan}
@@ -69,5 +69,6 @@ private final class SafetensorsWrite(plan: WritePlan, target: Target, conf: Conf
 
   override def toBatch: BatchWrite = new DatasetWrite(plan, target, conf)
 
-  override def supportedCustomMetrics(): Array[CustomMetric] = WriteMetrics.all
+  override def supportedCustomMetrics(): Array[CustomMetric] =
+    if (Metrics.areLoadable) WriteMetrics.all else Array.empty
 }
