@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.index
 
+import java.io.{FileNotFoundException, IOException}
 import java.nio.ByteBuffer
 import java.util.stream.IntStream
 
@@ -13,7 +14,7 @@ import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnPath}
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.internal.filter2.columnindex.RowRanges
 
-import io.github.semyonsinchenko.safetensors.common.FormatVersion
+import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
 
 /**
  * An open index file. A look-up uses the smallest and largest key of each page to read only pages that may have its
@@ -50,10 +51,10 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
 
   /** The entries of these keys, sorted. A damaged index is an `InvalidRequestException`, also while they are read. */
   def entries(keys: Keys): Iterator[IndexEntry] = {
-    val found = TensorIndex.refusing(path)(read(keys))
+    val found = refusing(path)(read(keys))
     new Iterator[IndexEntry] {
-      override def hasNext: Boolean   = TensorIndex.refusing(path)(found.hasNext)
-      override def next(): IndexEntry = TensorIndex.refusing(path)(found.next())
+      override def hasNext: Boolean   = refusing(path)(found.hasNext)
+      override def next(): IndexEntry = refusing(path)(found.next())
     }
   }
 
@@ -96,6 +97,16 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
   override def close(): Unit = file.close()
 }
 
-private object IndexReader {
+private[index] object IndexReader {
   private val KeyColumn = ColumnPath.get("tensor_key")
+
+  /** @throws InvalidRequestException instead of what Parquet throws of a damaged file */
+  private[index] def refusing[A](path: Path)(read: => A): A =
+    try read
+    catch {
+      case e: FileNotFoundException => throw e
+      case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
+          s"$path cannot be read: ${e.getMessage}. Delete it, and write with `generate_index` to make a new one.",
+          Some(e))
+    }
 }

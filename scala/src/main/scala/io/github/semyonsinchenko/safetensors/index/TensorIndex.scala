@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.index
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.FileNotFoundException
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -12,7 +12,7 @@ import org.apache.parquet.hadoop.ParquetWriter
 import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.apache.parquet.hadoop.util.HadoopOutputFile
 
-import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
+import io.github.semyonsinchenko.safetensors.common.FormatVersion
 import io.github.semyonsinchenko.safetensors.storage.StorageException
 
 /**
@@ -109,16 +109,6 @@ object TensorIndex {
       reading(new Path(directory, part.file))(Some(Using.resource(index)(index => use(index.entries(keys))))))
 
   private def reading[A](path: Path)(read: => Option[A]): Option[A] =
-    try refusing(path)(read)
+    try IndexReader.refusing(path)(read)
     catch { case _: FileNotFoundException => None }
-
-  /** @throws InvalidRequestException instead of what Parquet throws of a damaged file */
-  private[index] def refusing[A](path: Path)(read: => A): A =
-    try read
-    catch {
-      case e: FileNotFoundException => throw e
-      case e @ (_: IOException | _: RuntimeException) => throw new InvalidRequestException(
-          s"$path cannot be read: ${e.getMessage}. Delete it, and write with `generate_index` to make a new one.",
-          Some(e))
-    }
 }
