@@ -128,12 +128,11 @@ def test_an_index_whose_bytes_are_damaged_is_refused_or_right(copied: Dataset) -
         content[places.randrange(pages)] ^= 1 << places.randrange(8)
         (copied.path / INDEX).write_bytes(content)
         try:
-            found = open_store(copied.path)
-            for key in list(found):
-                assert expected.get(key, found[key].tobytes()) == found[key].tobytes()
+            assert {key: array.tobytes() for key, array in open_store(copied.path).items()} == expected
         except sts.InvalidIndexError:
             refused += 1
-    assert refused > 30
+    # The checksums are of the pages without their headers, of which some bytes matter to nobody.
+    assert refused > 200, refused
 
 
 def test_an_append_to_a_store_whose_index_is_damaged_is_refused_and_changes_nothing(
