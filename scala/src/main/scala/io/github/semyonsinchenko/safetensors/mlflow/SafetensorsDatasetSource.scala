@@ -48,9 +48,13 @@ object SafetensorsDatasetSource {
     }
   }
 
+  // `user:password@` of a URL. A name alone is part of the address, as in `abfs://container@account`.
+  private val userAndPassword = "(?<=://)[^/@:]*:[^/@]*@".r
+
   /** A percent-encoded URI for local paths, as MLflow's Python expects. Other paths stay as Hadoop and fsspec have them. */
-  private def uri(path: Path): String =
-    if (path.toUri.getScheme == "file") s"file://${encoded(path.toUri.getPath)}" else path.toString
+  private[mlflow] def uri(path: Path): String =
+    if (path.toUri.getScheme == "file") s"file://${encoded(path.toUri.getPath)}"
+    else userAndPassword.replaceFirstIn(path.toString, "")
 
   private def encoded(path: String): String =
     path.getBytes(UTF_8).map(byte => if (isPlain(byte)) byte.toChar.toString else f"%%$byte%02X").mkString

@@ -42,6 +42,13 @@ class SafetensorsDatasetSourceTest extends AnyFunSuite {
     }
   }
 
+  test("no password of a URL, but the container that a name stands for") {
+    def uri(text: String) = SafetensorsDatasetSource.uri(new Path(text))
+    assert(uri("ftp://me:secret@host/points/m.json") == "ftp://host/points/m.json")
+    assert(uri("abfss://box@account.net/points/m.json") == "abfss://box@account.net/points/m.json")
+    assert(uri("s3a://bucket/a:b@c/m.json") == "s3a://bucket/a:b@c/m.json")
+  }
+
   test("a path that has no manifest") {
     TempDir { directory =>
       val error = intercept[FileNotFoundException](json(directory.toString))
