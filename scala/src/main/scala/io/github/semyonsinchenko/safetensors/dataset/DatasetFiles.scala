@@ -45,6 +45,9 @@ object DatasetFiles {
   /** Larger datasets are not listed: a million files take minutes to list, but seconds to read from a manifest. */
   private[safetensors] val MaxListed = 10000
 
+  /** The file that a write holds while it commits. */
+  private[safetensors] val CommitLock = "_commit.lock"
+
   /** The shards of the dataset in a directory, or its safetensors files. */
   def of(directory: Path, conf: Configuration): Seq[DataFile] = read(directory, None, conf).files
 
@@ -204,6 +207,8 @@ private final class Present(
 
   private def matches(status: FileStatus): Boolean = names.forall(_.accept(status.getPath))
 
+  // The shards of a commit in progress are not named yet. It holds the lock.
   private def others(named: Seq[String]): Int =
-    data.iterator.map(_.getPath.getName).filterNot(named.toSet).size
+    if (has(DatasetFiles.CommitLock)) 0
+    else data.iterator.map(_.getPath.getName).filterNot(named.toSet).size
 }

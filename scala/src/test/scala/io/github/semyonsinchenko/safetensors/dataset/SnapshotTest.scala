@@ -116,6 +116,9 @@ class SnapshotTest extends AnyFunSuite {
         s"Not read: 3 safetensors files in ${changing(directory.resolve("day=2"))} and 1 more directories, which the " +
           "dataset_manifest.json or the checkpoint index there does not list."))
       assert(warnings(listing(ListingRules(), changing(directory.resolve("day=1"))).warnOfOthers()).isEmpty)
+      // A write is committing: its shards are there before the manifest names them.
+      create(directory.resolve("day=3/_commit.lock"))
+      assert(listing(ListingRules(), changing(directory.resolve("day=3"))).others.isEmpty)
     }
   }
 

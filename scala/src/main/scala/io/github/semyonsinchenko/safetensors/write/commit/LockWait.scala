@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.slf4j.LoggerFactory
 
+import io.github.semyonsinchenko.safetensors.dataset.DatasetFiles
 import io.github.semyonsinchenko.safetensors.storage.ExclusiveFile
 
 /**
@@ -80,7 +81,7 @@ private[commit] final class LockWait private (path: Path, record: LockRecord, fs
 private[write] object LockWait {
   private val log = LoggerFactory.getLogger(classOf[LockWait])
 
-  val FileName = "_commit.lock"
+  val FileName: String = DatasetFiles.CommitLock
 
   private val FirstReportNanos    = TimeUnit.SECONDS.toNanos(2)
   private val ReportNanos         = TimeUnit.SECONDS.toNanos(30)

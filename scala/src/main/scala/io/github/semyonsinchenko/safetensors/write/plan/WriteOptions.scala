@@ -47,7 +47,7 @@ object WriteOptions {
 
   val BatchSize: OptionSpec[Int] = OptionSpec("batch_size", None,
     "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
-    _.toIntOption.filter(_ > 0).toRight("a whole number from 1 on"))
+    _.toIntOption.filter(_ > 0).toRight(s"a whole number from 1 to ${Int.MaxValue}"))
 
   val TailStrategy: OptionSpec[Tail] = OptionSpec(
     "tail_strategy",
@@ -120,7 +120,8 @@ object WriteOptions {
     "dtype",
     None,
     "The dtype to write: one name for all columns, or a JSON object by column. By default an array takes its own: float " +
-      "F32, double F64, int I32, long I64, short I16, byte I8."
+      "F32, double F64, int I32, long I64, short I16, byte I8. An integer dtype cuts off the fraction of a float; a number that a " +
+      "dtype cannot hold is an error."
   )(parseDtypes)
 
   val RoundingMode: OptionSpec[Rounding] = OptionSpec("rounding", Some("truncate"),

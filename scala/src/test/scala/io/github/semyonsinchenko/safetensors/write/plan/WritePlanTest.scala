@@ -65,7 +65,7 @@ class WritePlanTest extends AnyFunSuite {
   refused("neither a batch size nor a name column")()(
     "needs the option `batch_size`, the number of rows that make one shard, or `name_col`")
   refused("a batch of no rows")("batch_size" -> "0")(
-    "Option `batch_size` is `0`: it must be a whole number from 1 on.")
+    "Option `batch_size` is `0`: it must be a whole number from 1 to 2147483647.")
   refused("an unknown dtype")("batch_size" -> "1", "dtype" -> "f32")(
     "Option `dtype` is `f32`: it must be one of BOOL, F4,")
   refused("a dtype that numbers cannot be written as")("batch_size" -> "1", "dtype" -> "F8_E4M3")(
