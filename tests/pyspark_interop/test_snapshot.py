@@ -65,6 +65,18 @@ def test_a_write_refreshes_what_is_cached(spark: SparkSession, path: Path, reade
     assert is_cached(derived)
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_each_write_refreshes_what_is_cached(spark: SparkSession, path: Path, reader: Reader) -> None:
+    add(spark, path, 0)
+    cached = reader(spark, path).cache()
+    assert cached.count() == 10
+    # Spark loads a cached table again. The next write must renew the table of this DataFrame, too.
+    for written, mode, rows in ((10, "append", 20), (20, "append", 30), (0, "overwrite", 10)):
+        add(spark, path, written, mode)
+        assert cached.count() == rows
+        assert len(cached.select("x").collect()) == rows
+
+
 def test_what_is_not_cached_keeps_the_state_in_which_it_was_loaded_as_parquet_does(
     spark: SparkSession, path: Path, tmp_path: Path
 ) -> None:

@@ -112,10 +112,13 @@ def test_the_first_look_up_imports_nothing(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import sys, threading
+import signal, sys, threading
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 from safetensors_spark.dataset import open_dataset
+
+# A shell that starts the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Stuck(MemoryFileSystem):
     def open(self, path, mode="rb", **options):

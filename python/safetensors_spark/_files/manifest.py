@@ -19,6 +19,8 @@ INDEX = "_tensor_index.parquet"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _INDEX_PART = rf"_tensor_index(-{_UUID})?\.parquet"
 
+_MAX_BUCKETS = 100_000
+
 Mode = Literal["batch", "key_value"]
 
 _T = TypeVar("_T")
@@ -26,12 +28,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class KeyBucket:
-    """The bucket that all keys of a shard are in: `bucket` of `buckets`, from 0 on. Keys are ordered as UTF-8 bytes."""
+    """The bucket that all keys of a shard are in: `bucket` of `buckets`, from 0 on.
+
+    Attributes:
+        keys: the least and the greatest key of the shard, as UTF-8 bytes; None if they are long.
+    """
 
     buckets: int
     bucket: int
-    first_key: str
-    last_key: str
+    keys: tuple[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -156,8 +161,11 @@ def _shard(fields: _Fields) -> Shard:
 
 
 def _key_bucket(fields: _Fields) -> KeyBucket:
-    buckets = fields.count("buckets")
-    return KeyBucket(buckets, fields.count("bucket", below=buckets), fields.text("first_key"), fields.text("last_key"))
+    buckets = fields.count("buckets", below=_MAX_BUCKETS + 1)
+    bucket = fields.count("bucket", below=buckets)
+    recorded = fields.optional("first_key", str) is not None or fields.optional("last_key", str) is not None
+    keys = (fields.text("first_key"), fields.text("last_key")) if recorded else None
+    return KeyBucket(buckets, bucket, keys)
 
 
 def _index_parts(root: _Fields) -> tuple[IndexPart, ...]:

@@ -173,10 +173,10 @@ def _against_bucket(header: Header, said: KeyBucket) -> Iterator[str]:
             f"in bucket {said.bucket}"
         )
     first, last = min(names, key=str.encode), max(names, key=str.encode)
-    if (first, last) != (said.first_key, said.last_key):
+    if said.keys is not None and said.keys != (first, last):
         yield (
-            f"its keys are from `{first:.200}` to `{last:.200}`, and the manifest says from `{said.first_key:.200}` to "
-            f"`{said.last_key:.200}`"
+            f"its keys are from `{first:.200}` to `{last:.200}`, and the manifest says from `{said.keys[0]:.200}` to "
+            f"`{said.keys[1]:.200}`"
         )
 
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{Location, Snapshot, SnapshotTable}
+import io.github.semyonsinchenko.safetensors.dataset.{Location, SharedSnapshot, Snapshot, SnapshotTable}
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, ReadSource, SafetensorsScanBuilder}
 import io.github.semyonsinchenko.safetensors.read.columns.ColumnNames
 import io.github.semyonsinchenko.safetensors.write.SafetensorsWriteBuilder
@@ -72,18 +72,13 @@ class SafetensorsTable(
     new SafetensorsScanBuilder(ReadSource(ofScan, ReadOptions.of(options, conf), tableSchema)(conf))
   }
 
-  private var current = loaded
+  @volatile private var current = new SharedSnapshot(loaded)
 
-  protected def snapshot: Snapshot = synchronized {
-    current = current.orElse(Some(SafetensorsTable.snapshot(tableOptions, tableSchema)))
-    current.get
-  }
+  protected def snapshot: Snapshot = current.get(SafetensorsTable.snapshot(tableOptions, tableSchema))
 
-  override def renew(written: Path): Boolean = synchronized {
-    val isStale = current.exists(_.covers(written)) || isBelowPaths(written)
-    if (isStale) current = None
-    isStale
-  }
+  override def covers(directory: Path): Boolean = current.covers(directory) || isBelowPaths(directory)
+
+  override def renew(): Unit = current.drop()
 
   /** Whether the directory is one of the paths or below it, where a new one may be of a new partition. */
   private def isBelowPaths(directory: Path): Boolean = {
@@ -100,8 +95,14 @@ class SafetensorsTable(
 
   // One that cannot be read is not equal to any other: the scan that follows reports why.
   private def hasSnapshotOf(that: SafetensorsTable): Boolean =
-    try snapshot == that.snapshot
-    catch { case _: InvalidRequestException | _: DataException | _: IOException => false }
+    try {
+      val isEqual = snapshot == that.snapshot
+      if (isEqual) share(that)
+      isEqual
+    } catch { case _: InvalidRequestException | _: DataException | _: IOException => false }
+
+  // Spark caches a table that it has loaded again. The table of a user's DataFrame equals that one, and is renewed with it.
+  private def share(that: SafetensorsTable): Unit = SafetensorsTable.synchronized { that.current = current }
 
   override def hashCode: Int = tableOptions.hashCode
 

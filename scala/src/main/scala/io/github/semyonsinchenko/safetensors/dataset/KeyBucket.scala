@@ -5,12 +5,21 @@ package io.github.semyonsinchenko.safetensors.dataset
  *
  * @param buckets the number of buckets
  * @param bucket  the bucket of this shard, starting at 0
- * @param first   the smallest key of the shard, ordered by UTF-8 bytes
- * @param last    the largest key of the shard
+ * @param keys    the smallest and the largest key of the shard, ordered by UTF-8 bytes. None if they are long.
  */
-final case class KeyBucket(buckets: Int, bucket: Int, first: String, last: String)
+final case class KeyBucket(buckets: Int, bucket: Int, keys: Option[(String, String)])
 
 object KeyBucket {
+
+  /** As in Spark's own tables. */
+  val MaxBuckets = 100000
+
+  // The manifest has two keys of each shard.
+  private val MaxKeyChars = 1000
+
+  def of(buckets: Int, bucket: Int, first: String, last: String): KeyBucket =
+    KeyBucket(buckets, bucket,
+      Some((first, last)).filter(_ => math.max(first.length, last.length) <= MaxKeyChars))
 
   /** The number of buckets of these shards. None if there are no shards, or if they do not all have the same number. */
   def countOf(shards: Iterator[Option[KeyBucket]]): Option[Int] =

@@ -198,15 +198,29 @@ private final class ManifestReader(path: Path) {
 
   private def manifest(root: ObjectNode, shards: Option[Vector[ShardRecord]]): Manifest = {
     val version = checkVersion(root)
-    Manifest(
+    val manifest = Manifest(
       text(root, "commit_id"),
       mode(text(root, "mode")),
       node(root, "options").properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap,
-      node(root, "schema").elements.asScala.map(column).toVector,
+      list(root, "schema").elements.asScala.map(column).toVector,
       shards.getOrElse(absent("shards")),
-      Option(root.get("index_parts")).map(parts),
+      Option(root.get("index_parts")).map(_ => parts(list(root, "index_parts"))),
       version
     )
+    check(manifest)
+    manifest
+  }
+
+  // Counts of rows are answered from these numbers.
+  private def check(manifest: Manifest): Unit = {
+    if (manifest.shards.nonEmpty && manifest.schema.isEmpty)
+      fault("it has shards, but no columns in `schema`")
+    try {
+      val samples = manifest.shards.iterator.map(_.samples).foldLeft(0L)(Math.addExact)
+      Math.multiplyExact(samples, math.max(manifest.schema.size, 1).toLong)
+      manifest.shards.iterator.map(_.bytes).foldLeft(0L)(Math.addExact)
+      ()
+    } catch { case _: ArithmeticException => fault("the sums of `samples_count` or `bytes` are too large") }
   }
 
   private def checkVersion(root: JsonNode): FormatVersion = {
@@ -243,7 +257,17 @@ private final class ManifestReader(path: Path) {
     Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector)
   )
 
-  private def text(parent: JsonNode, name: String): String = node(parent, name).asText
+  private def text(parent: JsonNode, name: String): String = {
+    val found = node(parent, name)
+    if (!found.isTextual) fault(s"`$name` is `$found`, expected a string")
+    found.asText
+  }
+
+  private def list(parent: JsonNode, name: String): JsonNode = {
+    val found = node(parent, name)
+    if (!found.isArray) fault(s"`$name` is `$found`, expected a list")
+    found
+  }
 
   private def node(parent: JsonNode, name: String): JsonNode =
     Option(parent.get(name)).filterNot(_.isNull).getOrElse(absent(name))

@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util
 
 import com.fasterxml.jackson.core.{JsonGenerator, JsonParser, JsonToken}
@@ -62,14 +63,23 @@ private final class ShardsReader(fault: String => Nothing) {
       name match {
         case "buckets"   => buckets = count(json, name)
         case "bucket"    => bucket = count(json, name)
-        case "first_key" => first = json.getText
-        case "last_key"  => last = json.getText
+        case "first_key" => first = key(json, name)
+        case "last_key"  => last = key(json, name)
         case _           => json.skipChildren()
       }
     }
-    if (buckets > Int.MaxValue || bucket < 0 || bucket >= buckets || first == null || last == null)
-      fault("a `key_bucket` does not have a valid `buckets`, `bucket`, `first_key` and `last_key`")
-    KeyBucket(buckets.toInt, bucket.toInt, first, last)
+    if (buckets > KeyBucket.MaxBuckets || bucket < 0 || bucket >= buckets) fault(
+      s"a `key_bucket` is bucket $bucket of $buckets, expected at most ${KeyBucket.MaxBuckets} buckets, numbered from 0")
+    if ((first == null) != (last == null))
+      fault("a `key_bucket` has only one of `first_key` and `last_key`")
+    KeyBucket(buckets.toInt, bucket.toInt, Option(first).map(_ -> last))
+  }
+
+  private def key(json: JsonParser, name: String): String = {
+    val key = json.getText
+    if (json.currentToken != JsonToken.VALUE_STRING || !UTF_8.newEncoder().canEncode(key))
+      fault(s"`$name` is `$key`, expected a string of valid Unicode")
+    key
   }
 
   /** The name of a file in this directory. A manifest must not refer to files elsewhere. */
@@ -119,8 +129,10 @@ private object ShardsWriter {
     json.writeObjectFieldStart("key_bucket")
     json.writeNumberField("buckets", bucket.buckets)
     json.writeNumberField("bucket", bucket.bucket)
-    json.writeStringField("first_key", bucket.first)
-    json.writeStringField("last_key", bucket.last)
+    bucket.keys.foreach { case (first, last) =>
+      json.writeStringField("first_key", first)
+      json.writeStringField("last_key", last)
+    }
     json.writeEndObject()
   }
 

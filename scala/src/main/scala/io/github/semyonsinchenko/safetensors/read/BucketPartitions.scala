@@ -17,9 +17,10 @@ private[read] final case class BucketPartition(bucket: Int, parts: Seq[FilePart]
   def key: InternalRow = InternalRow(bucket)
 
   /** Whether its rows are sorted by key. The rows of each shard are. */
-  def isSorted: Boolean = parts.iterator.map(BucketPartition.of).sliding(2).forall {
-    case Seq(before, after) => Utf8Order.lteq(before.last, after.first)
-    case _                  => true
+  def isSorted: Boolean = parts.iterator.map(BucketPartition.of(_).keys).sliding(2).forall {
+    case Seq(before, after) =>
+      before.zip(after).exists { case ((_, last), (first, _)) => Utf8Order.lteq(last, first) }
+    case _ => true
   }
 }
 
@@ -28,7 +29,7 @@ private[read] object BucketPartition {
   /** Groups the parts by bucket. */
   def all(parts: Seq[FilePart]): Seq[BucketPartition] =
     parts.groupBy(of(_).bucket).toSeq.sortBy(_._1).map { case (bucket, inIt) =>
-      BucketPartition(bucket, inIt.sortBy(of(_).first)(Utf8Order))
+      BucketPartition(bucket, inIt.sortBy(of(_).keys.fold("")(_._1))(Utf8Order))
     }
 
   /** The bucket of a part. Its file must be in a bucket. */

@@ -22,8 +22,10 @@ object AtomicFile {
 
   /** Applies `body` to the file. None if it does not exist. */
   def use[A](path: Path, fs: FileSystem)(body: InputStream => A): Option[A] =
-    try Some(Using.resource(fs.open(path))(body))
-    catch { case _: FileNotFoundException => None }
+    try {
+      LocalFile.checkRegular(path, fs)
+      Some(Using.resource(fs.open(path))(body))
+    } catch { case _: FileNotFoundException => None }
 
   def write(path: Path, text: String, conf: Configuration): Unit =
     write(path, conf)(_.write(text.getBytes(UTF_8)))

@@ -2,6 +2,7 @@ package io.github.semyonsinchenko.safetensors.storage
 
 import java.io.File
 import java.nio.file
+import java.nio.file.Files
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
@@ -21,4 +22,12 @@ object LocalFile {
     case _: LocalFileSystem | _: RawLocalFileSystem => Some(new File(path.toUri.getPath).toPath)
     case _                                          => None
   }
+
+  /** @throws UnreadableFileException for a directory, or a named pipe, which would block the reader */
+  def checkRegular(path: Path, fs: FileSystem): Unit = of(path, fs).foreach(checkRegular)
+
+  def checkRegular(local: file.Path): Unit =
+    if (Files.exists(local) && !Files.isRegularFile(local)) throw new UnreadableFileException(
+      s"$local is not a regular file. Remove it, or read another path.",
+      fault = FileFault.Corrupt)
 }

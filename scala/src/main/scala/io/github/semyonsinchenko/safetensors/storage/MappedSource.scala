@@ -14,6 +14,8 @@ import io.github.semyonsinchenko.safetensors.format.ByteCopy
 private[safetensors] final class MappedSource(path: File, val file: PlannedFile) extends OpenedFile {
   import MappedSource._
 
+  LocalFile.checkRegular(path.toPath)
+
   private val handle  = new RandomAccessFile(path, "r")
   private val windows = new Array[MappedByteBuffer](((length + Window - 1) / Window).toInt)
 

@@ -17,7 +17,8 @@ class DatasetFilesTest extends AnyFunSuite {
     names.foreach(name => Files.write(directory.resolve(name), new Array[Byte](10)))
 
   private def manifest(directory: LocalPath, shards: String*): Unit =
-    Manifest("id", DatasetMode.Batch, Map.empty, Nil, shards.map(ShardRecord(_, 1, 10, 8, 0)))
+    Manifest("id", DatasetMode.Batch, Map.empty, Seq(ColumnRecord("x", None, None)),
+      shards.map(ShardRecord(_, 1, 10, 8, 0)))
       .write(new Path(directory.toUri), conf)
 
   private def names(path: LocalPath): Seq[String] =

@@ -12,6 +12,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.common.{FormatVersion, UnsupportedVersionException}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
+import io.github.semyonsinchenko.safetensors.storage.UnreadableFileException
 
 class ManifestTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -56,7 +57,7 @@ class ManifestTest extends AnyFunSuite {
 
   test("the bucket of a shard is read again") {
     TempDir { directory =>
-      val shards   = manifest.shards.map(_.copy(bucket = Some(KeyBucket(16, 3, "a", "z\u00e9\ud83d\ude00"))))
+      val shards = manifest.shards.map(_.copy(bucket = Some(KeyBucket.of(16, 3, "a", "z\u00e9\ud83d\ude00"))))
       val bucketed = manifest.copy(mode = DatasetMode.KeyValue, shards = shards)
       bucketed.write(new Path(directory.toUri), conf)
       assert(read(directory).contains(bucketed))
@@ -66,7 +67,8 @@ class ManifestTest extends AnyFunSuite {
 
   test("shards of several numbers of buckets, or of none, are in no buckets") {
     def counts(of: Option[Int]*) = {
-      val shards = of.map(count => manifest.shards.head.copy(bucket = count.map(KeyBucket(_, 0, "a", "b"))))
+      val shards =
+        of.map(count => manifest.shards.head.copy(bucket = count.map(KeyBucket.of(_, 0, "a", "b"))))
       manifest.copy(shards = shards).keyBuckets
     }
     assert(counts(Some(4), Some(4)).contains(4))
@@ -78,7 +80,7 @@ class ManifestTest extends AnyFunSuite {
   private def refusedText(what: String, detail: String)(from: String, to: String): Unit =
     test(s"refused: $what") {
       TempDir { directory =>
-        val shards = manifest.shards.map(_.copy(bucket = Some(KeyBucket(16, 3, "a", "z"))))
+        val shards = manifest.shards.map(_.copy(bucket = Some(KeyBucket.of(16, 3, "a", "z"))))
         manifest.copy(shards = shards).write(new Path(directory.toUri), conf)
         val file = directory.resolve("dataset_manifest.json")
         val text = Files.readString(file)
@@ -87,6 +89,37 @@ class ManifestTest extends AnyFunSuite {
         assert(intercept[InvalidManifestException](read(directory)).getMessage.contains(detail))
       }
     }
+
+  refusedText("a bucket whose key is no string", "`first_key`")("\"first_key\" : \"a\"",
+    "\"first_key\" : null")
+  refusedText("a bucket whose key is no Unicode", "`last_key`")(
+    "\"last_key\" : \"z\"", "\"last_key\" : \"\\ud800\"")
+  refusedText("sums of rows that no number holds", "too large")(
+    "\"samples_count\" : 2", "\"samples_count\" : 9223372036854775807")
+  refusedText("a schema that is no list", "`schema` is")("\"schema\" : [", "\"schema\" : 5, \"other\" : [")
+  refusedText("shards without columns", "no columns in `schema`")("\"schema\" : [",
+    "\"schema\" : [ ], \"other\" : [")
+  refusedText("parts of the index that are no list", "`index_parts` is")(
+    "\"index_parts\" : [", "\"index_parts\" : \"x\", \"other\" : [")
+  refusedText("more buckets than there may be", "at most 100000")("\"buckets\" : 16", "\"buckets\" : 100001")
+
+  test("long keys of a bucket are not recorded") {
+    assert(KeyBucket.of(4, 1, "a", "b" * 1000).keys.isDefined)
+    assert(KeyBucket.of(4, 1, "a", "b" * 1001).keys.isEmpty)
+    TempDir { directory =>
+      val shards   = manifest.shards.map(_.copy(bucket = Some(KeyBucket(16, 3, None))))
+      val bucketed = manifest.copy(mode = DatasetMode.KeyValue, shards = shards)
+      bucketed.write(new Path(directory.toUri), conf)
+      assert(read(directory).contains(bucketed))
+    }
+  }
+
+  test("a manifest that is a directory is an error, not a folder of plain files") {
+    TempDir { directory =>
+      Files.createDirectory(directory.resolve("dataset_manifest.json"))
+      assert(intercept[UnreadableFileException](read(directory)).getMessage.contains("is not a regular file"))
+    }
+  }
 
   refusedText("an unknown mode", "its mode is `stream`, expected `batch` or `key_value`")(
     "\"mode\" : \"batch\"", "\"mode\" : \"stream\"")

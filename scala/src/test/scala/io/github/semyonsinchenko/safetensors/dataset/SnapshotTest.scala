@@ -44,7 +44,8 @@ class SnapshotTest extends AnyFunSuite {
   }
 
   private def manifest(directory: LocalPath, id: String, shards: String*): Unit =
-    Manifest(id, DatasetMode.KeyValue, Map.empty, Nil, shards.map(ShardRecord(_, 1, 10, 8, 0)))
+    Manifest(id, DatasetMode.KeyValue, Map.empty, Seq(ColumnRecord("x", None, None)),
+      shards.map(ShardRecord(_, 1, 10, 8, 0)))
       .write(new Path(directory.toUri), conf)
 
   /** What is listed when something happens between reading the manifest and listing the directory, `times` over. */

@@ -8,14 +8,19 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetMode, Manifest, ShardRecord}
 
 class SafetensorsDatasetSourceTest extends AnyFunSuite {
   private val conf = new Configuration
 
-  private val manifest = Manifest("7f4", DatasetMode.Batch, Map.empty, Nil,
+  private val manifest = Manifest(
+    "7f4",
+    DatasetMode.Batch,
+    Map.empty,
+    Seq(ColumnRecord("x", None, None)),
     Seq(ShardRecord("part-0.safetensors", 2, 5000000000L, 80, 0),
-      ShardRecord("part-1.safetensors", 1, 90, 80, 0)))
+      ShardRecord("part-1.safetensors", 1, 90, 80, 0))
+  )
 
   private def withDataset(name: String)(body: LocalPath => Unit): Unit = TempDir { parent =>
     val directory = Files.createDirectory(parent.resolve(name))

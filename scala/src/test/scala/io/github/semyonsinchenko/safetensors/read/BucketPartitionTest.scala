@@ -9,7 +9,7 @@ class BucketPartitionTest extends AnyFunSuite {
 
   private def part(name: String, bucket: Int, first: String, last: String) =
     FilePart(DataFile.at(name, 10).copy(shard = Some(ShardFacts(8, None, 1, Nil,
-        Some(KeyBucket(4, bucket, first, last))))))
+        Some(KeyBucket.of(4, bucket, first, last))))))
 
   private def names(partition: BucketPartition) = partition.parts.map(_.file.name)
 
@@ -24,6 +24,12 @@ class BucketPartitionTest extends AnyFunSuite {
   test("files whose keys overlap are not sorted together") {
     val found = BucketPartition.all(Seq(part("a", 1, "a", "m"), part("b", 1, "l", "z"))).head
     assert(!found.isSorted)
+  }
+
+  test("files without recorded keys are not sorted, unless there is one") {
+    val long = "x" * 1001
+    assert(BucketPartition.all(Seq(part("a", 1, "a", long))).head.isSorted)
+    assert(!BucketPartition.all(Seq(part("a", 1, "a", "b"), part("b", 1, "c", long))).head.isSorted)
   }
 
   test("keys are compared as UTF-8 bytes") {

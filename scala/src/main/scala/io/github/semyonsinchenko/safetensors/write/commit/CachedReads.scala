@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write.commit
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{CachedData, CacheManager}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -17,12 +18,15 @@ private[write] object CachedReads {
   def renew(written: Path): Unit = {
     val session = SparkSession.active
     val manager = session.sharedState.cacheManager
-    entries(manager).map(_.plan).filter { plan =>
-      val tables = plan.collectWithSubqueries { case relation: DataSourceV2Relation => relation.table }
-      // All of them, though one would be enough to tell.
-      tables.collect { case table: SnapshotTable => table.renew(written) }.contains(true)
-    }.foreach(manager.recacheByPlan(session, _))
+    val stale   = entries(manager).map(_.plan).filter(tablesOf(_).exists(_.covers(written)))
+    // All tables first: equal ones share a snapshot, and Spark compares them when it reads the first plan again.
+    stale.flatMap(tablesOf).filter(_.covers(written)).foreach(_.renew())
+    stale.foreach(manager.recacheByPlan(session, _))
   }
+
+  private def tablesOf(plan: LogicalPlan): Seq[SnapshotTable] =
+    plan.collectWithSubqueries { case relation: DataSourceV2Relation => relation.table }
+      .collect { case table: SnapshotTable => table }
 
   // Spark has no public way to list them. The accessor is the same in 4.0 to 4.3.
   private def entries(manager: CacheManager): Seq[CachedData] = {

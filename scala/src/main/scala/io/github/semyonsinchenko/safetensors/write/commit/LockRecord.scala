@@ -56,7 +56,8 @@ private[write] object LockRecord {
   def parse(text: String): Option[LockRecord] = Try {
     val root = mapper.readTree(text)
     LockRecord(
-      root.required("id").asText,
+      // Names of files contain it.
+      UUID.fromString(root.required("id").asText).toString,
       root.required("application").asText,
       root.required("process").asLong,
       root.required("host").asText,

@@ -8,6 +8,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.codec.Rounding
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
+import io.github.semyonsinchenko.safetensors.dataset.KeyBucket
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
@@ -41,9 +42,6 @@ object Dtypes {
 }
 
 object WriteOptions {
-
-  // As many as Spark's own tables may have.
-  private val MaxBuckets = 100000
 
   val BatchSize: OptionSpec[Int] = OptionSpec("batch_size", None,
     "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
@@ -102,8 +100,8 @@ object WriteOptions {
     "With `name_col` of strings and one column, how many buckets to divide the keys into, from 1 to 100000. The rows are " +
       "repartitioned and sorted by key, and each shard has keys of one bucket. Two such datasets join by key without a shuffle. " +
       "Appends keep the buckets of the dataset."
-  )(_.toIntOption.filter(count => 1 <= count && count <= MaxBuckets).toRight(
-      s"a whole number from 1 to $MaxBuckets"))
+  )(_.toIntOption.filter(count => 1 <= count && count <= KeyBucket.MaxBuckets).toRight(
+      s"a whole number from 1 to ${KeyBucket.MaxBuckets}"))
 
   val Columns: OptionSpec[Seq[String]] = OptionSpec("columns", None,
     "The columns to write, separated by commas or as a JSON array. By default all except `name_col`.")(

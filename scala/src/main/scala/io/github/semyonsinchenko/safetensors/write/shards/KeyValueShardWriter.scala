@@ -83,9 +83,12 @@ private[write] final class KeyValueShardWriter(
     if (before.column != entry.column) throw collision(before, entry)
     else mode.duplicates match {
       case Duplicates.Fail => throw new InvalidCellException(
-          s"the key `${entry.name}` occurs twice in one shard. Make keys unique, or set `duplicatesStrategy` to `lastWin`")
+          s"the key `${entry.name}` occurs twice in one shard. Make keys unique$orLastWin")
       case Duplicates.LastWin => before.replaced = true
     }
+
+  // Rows in buckets are sorted, so none of them is the last.
+  private def orLastWin = if (mode.buckets.isEmpty) ", or set `duplicatesStrategy` to `lastWin`" else ""
 
   /** Two keys, not one: `lastWin` would lose a tensor. */
   private def collision(before: Entry, entry: Entry) = {
@@ -105,7 +108,7 @@ private[write] final class KeyValueShardWriter(
 
   private def recorded: Option[KeyBucket] = for (count <- mode.buckets; number <- bucket) yield {
     val keys = entries.keySet.asScala
-    KeyBucket(count, number, keys.min(Utf8Order), keys.max(Utf8Order))
+    KeyBucket.of(count, number, keys.min(Utf8Order), keys.max(Utf8Order))
   }
 
   private def closeShard(): Unit = {

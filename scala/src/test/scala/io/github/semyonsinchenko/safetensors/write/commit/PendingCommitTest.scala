@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetMode, Manifest, ShardRecord}
 
 class PendingCommitTest extends AnyFunSuite {
   private val conf = new Configuration
@@ -18,7 +18,8 @@ class PendingCommitTest extends AnyFunSuite {
 
   private val (kept, dropped) = (shard, shard)
   private val manifest =
-    Manifest(id, DatasetMode.Batch, Map.empty, Nil, Seq(ShardRecord(kept, 1, 1, 1, 0)))
+    Manifest(id, DatasetMode.Batch, Map.empty, Seq(ColumnRecord("x", None, None)),
+      Seq(ShardRecord(kept, 1, 1, 1, 0)))
 
   /** Shards, and a record that names them. */
   private def shardsAnd(record: String, directory: LocalPath): Unit = {
