@@ -98,8 +98,8 @@ def test_a_tensor_too_large_for_a_value_is_listed_and_not_read(spark: SparkSessi
 
 
 def test_small_files_share_a_partition_and_large_ones_are_split(spark: SparkSession, path: Path) -> None:
-    # Splits are at least eight times as large as the header.
-    rows = spark.range(0, 64, 1, 16).selectExpr("id k", "array_repeat(cast(id as float), 2048) x", "id n")
+    # Splits are at least 64 times as large as the header.
+    rows = spark.range(0, 64, 1, 16).selectExpr("id k", "array_repeat(cast(id as float), 16384) x", "id n")
     dataset = write(rows, path, name_col="k")
     assert long(spark, path).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
     size = max(shard.stat().st_size for shard in dataset.shards)
