@@ -117,7 +117,7 @@ def test_the_newest_shard_stays_when_the_limit_is_below_it(http: HttpStore, cach
 def test_parts_count_and_those_of_dead_processes_are_deleted(http: HttpStore, cache: Path, shard_bytes: int) -> None:
     ds = open_dataset(http.url, cache_bytes=3 * shard_bytes)
     ds[0], ds[3]
-    dead, alive = cache / ".parts" / "aa-dead", cache / ".parts" / "bb-alive"
+    dead, alive = cache / ".parts" / f"{'aa' * 10}-dead", cache / ".parts" / f"{'bb' * 10}-alive"
     for part in (dead, alive):
         part.write_bytes(b"x" * 2 * shard_bytes)
     with FileLock(cache / ".locks" / "bb", thread_local=False):
@@ -126,6 +126,20 @@ def test_parts_count_and_those_of_dead_processes_are_deleted(http: HttpStore, ca
         thread.join()
     assert (dead.exists(), alive.exists()) == (False, True)
     assert cached(cache) == [ds.shards[2].file]
+
+
+def test_files_that_the_cache_did_not_make_stay(http: HttpStore, cache: Path, shard_bytes: int) -> None:
+    """The directory may be one of the user's."""
+    ours = [cache / "models" / "0.safetensors", cache / "models" / "deep" / "1.safetensors", cache / ".parts" / "mine"]
+    for file in ours:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(3 * shard_bytes))
+    ds = open_dataset(http.url, cache_bytes=2 * shard_bytes)
+    assert ds[:]["v"].tolist() == VALUES
+    assert len(cached(cache)) <= 2
+    assert main(["cache", "clear"]) == 0
+    assert cached(cache) == []
+    assert all(file.stat().st_size == 3 * shard_bytes for file in ours)
 
 
 def test_the_log_tells_of_each_download(http: HttpStore, cache: Path, caplog: pytest.LogCaptureFixture) -> None:

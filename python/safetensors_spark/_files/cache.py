@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -24,10 +25,15 @@ _LONGEST = 80
 _SHARE = 100
 
 
+# Names that the cache makes: the key, and for a shard its name.
+_PART = re.compile(r"[0-9a-f]{20}")
+_MADE = re.compile(r"[0-9a-f]{20}-")
+
+
 def default_directory() -> Path:
     """The directory that the environment variable names; else one in the user's cache directory."""
     if given := os.environ.get(ENVIRONMENT):
-        return Path(given)
+        return Path(given).expanduser()
     require("remote", ("platformdirs",))
     import platformdirs
 
@@ -82,6 +88,9 @@ class Cache:
                 continue
             dataset = unquote(directory.name)
             for entry in os.scandir(directory):
+                # The directory may have other files. These are never deleted.
+                if not (_MADE.match(entry.name) and entry.is_file(follow_symlinks=False)):
+                    continue
                 # Other processes delete files.
                 with suppress(FileNotFoundError):
                     stat = entry.stat()
@@ -139,6 +148,8 @@ class Cache:
 
         taken = 0
         for part in self.directory.glob(f"{_PARTS}/*"):
+            if not _PART.match(part.name):
+                continue
             with suppress(FileNotFoundError, PermissionError):
                 taken += part.stat().st_size
                 with suppress(Timeout), self._lock(part.name, 0):
