@@ -27,7 +27,7 @@ ENVIRONMENT = {
 BLOCK = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What a test must not run: it would install something else, or run all tests again.
 NOT_RUN = re.compile(r"^(pip install|make) .*\n", re.MULTILINE)
-# Where the examples have their data, for which the current folder stands in.
+# The examples read their data here. The tests replace it by the current folder.
 DATA = re.compile(r"(?<=[`\"])/(data|models)/")
 
 

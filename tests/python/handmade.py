@@ -34,6 +34,15 @@ def new_part() -> str:
     return f"_tensor_index-{uuid.uuid4()}.parquet"
 
 
+def samples_by_three(folder: Path, values: Sequence[float]) -> "Handmade":
+    """A dataset of samples `v`, three in a shard."""
+    made = Handmade(folder, "batch")
+    for begin in range(0, len(values), 3):
+        made.shard(v=values[begin : begin + 3])
+    made.commit()
+    return made
+
+
 class Handmade:
     """A dataset that grows by shards and index parts; `commit` writes its manifest."""
 

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 import safetensors_spark as sts
-from handmade import Handmade
+from handmade import Handmade, samples_by_three
 from http_store import HttpStore, serving
 from safetensors_spark._commands.cli import main
 from safetensors_spark._files.cache import ENVIRONMENT, Cache, default_directory
@@ -25,11 +25,7 @@ VALUES = [float(number) for number in range(24)]
 @pytest.fixture
 def made(tmp_path: Path) -> Handmade:
     """Eight shards of three samples."""
-    made = Handmade(tmp_path / "data", "batch")
-    for begin in range(0, len(VALUES), 3):
-        made.shard(v=VALUES[begin : begin + 3])
-    made.commit()
-    return made
+    return samples_by_three(tmp_path / "data", VALUES)
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_all_is_well_here() -> None:
     code, said = _command({})
     assert code == 0
     assert said.endswith("Spark can use the connector here.\n")
-    assert "To mend" not in said
+    assert "To fix" not in said
 
 
 def test_the_report_in_a_pipe_is_plain_text() -> None:
@@ -125,7 +125,7 @@ def test_java_too_new_for_this_spark(java: FakeJava) -> None:
     assert doctor.examine_java({"JAVA_HOME": home}, "4.3.0").ok
     found = doctor.examine_java({"JAVA_HOME": home}, "4.1.4")
     assert not found.ok
-    assert "Spark 4.1.4 does not run on Java 25." in found.mend
+    assert "Spark 4.1.4 does not run on Java 25." in found.remedy
 
 
 def test_java_home_wins_over_the_path_and_the_report_says_so(java: FakeJava) -> None:
@@ -167,7 +167,7 @@ def test_a_spark_home_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "jars" / "spark-core_2.13-4.0.1.jar").touch()
     found = doctor.examine_spark_home({"SPARK_HOME": str(tmp_path)}, "4.1.4")
     assert (found.ok, found.found) == (False, f"4.0.1 in {tmp_path}, but PySpark is 4.1.4")
-    assert found.mend.startswith("Unset SPARK_HOME")
+    assert found.remedy.startswith("Unset SPARK_HOME")
 
 
 def test_a_spark_home_without_spark(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_no_jar(site: Path) -> None:
 def test_what_does_not_work_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
     connect = _part("Spark Connect, as a client", doctor.examine().uses)
-    assert (connect.ok, connect.found, connect.mend) == (False, "lacks grpc", 'pip install "pyspark[connect]"')
+    assert (connect.ok, connect.found, connect.remedy) == (False, "lacks grpc", 'pip install "pyspark[connect]"')
 
 
 def test_every_extra_is_known() -> None:

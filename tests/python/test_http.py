@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import safetensors_spark as sts
-from handmade import Handmade
+from handmade import Handmade, samples_by_three
 from http_store import PASSWORD, SIGNATURE, USER, HttpStore, serving
 from safetensors_spark._commands.cli import main
 from safetensors_spark._files import retries
@@ -28,11 +28,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def dataset(tmp_path: Path) -> Handmade:
     """Three shards of three samples."""
-    made = Handmade(tmp_path / "data", "batch")
-    for begin in (0, 3, 6):
-        made.shard(v=VALUES[begin : begin + 3])
-    made.commit()
-    return made
+    return samples_by_three(tmp_path / "data", VALUES)
 
 
 @pytest.fixture

@@ -27,11 +27,11 @@ def run(args: argparse.Namespace) -> int:
     diagnosis = examine()
     tables.show(tables.Table("Found", ("", "part", "found"), [_row(f) for f in diagnosis.parts]))
     tables.show(tables.Table("What works", ("", "use", "note"), [_row(f) for f in diagnosis.uses]))
-    extras = [(_MARKS[extra.ok], extra.name, extra.found, extra.mend) for extra in diagnosis.extras]
+    extras = [(_MARKS[extra.ok], extra.name, extra.found, extra.remedy) for extra in diagnosis.extras]
     tables.show(tables.Table("Extras", ("", "extra", "enables", "to install"), extras))
-    mends = [(finding.name, finding.mend) for finding in diagnosis.findings if finding.mend]
-    if mends:
-        tables.show(tables.Table("To mend", ("for", "do"), mends))
+    remedies = [(finding.name, finding.remedy) for finding in diagnosis.findings if finding.remedy]
+    if remedies:
+        tables.show(tables.Table("To fix", ("for", "do"), remedies))
     print("Spark can use the connector here." if diagnosis.spark_works else "Spark cannot use the connector here.")
     return 0 if diagnosis.spark_works else 1
 

@@ -44,7 +44,7 @@ def read_header(read: Callable[[int, int], bytes], length: int, file: str) -> He
         length: how many bytes the file has.
         file: what errors call it.
 
-    Raises `InvalidFileError` for a file that the official library refuses. Of a name that stands twice the last counts.
+    Raises `InvalidFileError` for a file that the official library refuses. If a name occurs twice, the last one counts.
     """
     if length < _PREFIX:
         raise InvalidFileError(file, "HeaderTooSmall", f"it has {length} bytes, expected 8 or more")

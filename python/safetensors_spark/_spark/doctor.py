@@ -1,4 +1,4 @@
-"""What Spark needs to use the connector, what of it is here, and how to mend the rest."""
+"""What Spark needs to use the connector, what of it is here, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finding:
     name: str
     ok: bool
     found: str
-    mend: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def examine(env: Mapping[str, str] = os.environ) -> Diagnosis:
 
 
 def require_spark() -> None:
-    """Raise `SafetensorsSparkError`, which says what to mend, if Spark cannot use the connector here."""
+    """Raise `SafetensorsSparkError`, which says what to fix, if Spark cannot use the connector here."""
     ill = [part for part in examine().parts if not part.ok]
     if ill:
-        lines = (f"    {part.name}: {part.found}. {part.mend}" for part in ill)
+        lines = (f"    {part.name}: {part.found}. {part.remedy}" for part in ill)
         raise SafetensorsSparkError("\n".join(["Spark cannot use the connector here.", *lines]))
 
 
@@ -95,8 +95,8 @@ def examine_pyspark(spark: str | None) -> Finding:
     if versions.SUPPORTED_SPARK[0] <= versions.line(spark) <= versions.SUPPORTED_SPARK[1]:
         return Finding("PySpark", True, spark)
     lowest, highest = versions.supported()
-    mend = f'The connector supports {lowest} to {highest}: pip install "pyspark=={highest}.*"'
-    return Finding("PySpark", False, spark, mend)
+    remedy = f'The connector supports {lowest} to {highest}: pip install "pyspark=={highest}.*"'
+    return Finding("PySpark", False, spark, remedy)
 
 
 def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
@@ -105,8 +105,8 @@ def examine_spark_home(env: Mapping[str, str], spark: str | None) -> Finding:
     jars = [jar.name for jar in Path(home or os.devnull, "jars").glob("spark-core_*.jar")]
     unset = "Unset SPARK_HOME, or point it at the Spark that PySpark belongs to."
     if not jars:
-        mend = unset if "SPARK_HOME" in env else _INSTALL_SPARK
-        return Finding("Spark", False, f"no Spark in {home}" if home else "not installed", mend)
+        remedy = unset if "SPARK_HOME" in env else _INSTALL_SPARK
+        return Finding("Spark", False, f"no Spark in {home}" if home else "not installed", remedy)
     found = jars[0].removesuffix(".jar").split("-")[-1]
     if spark is not None and versions.line(found) != versions.line(spark):
         return Finding("Spark", False, f"{found} in {home}, but PySpark is {spark}", unset)
@@ -138,8 +138,8 @@ def _uses(parts: list[Finding]) -> list[Finding]:
 def _use(name: str, needs: list[Finding], missing: list[str], extra: str) -> Finding:
     """A use that needs these parts, and the modules of which some are missing."""
     lacks = [need.name for need in needs if not need.ok] + missing
-    mend = f'pip install "{extra}"' if missing else ""
-    return Finding(name, not lacks, f"lacks {', '.join(lacks)}" if lacks else "", mend)
+    remedy = f'pip install "{extra}"' if missing else ""
+    return Finding(name, not lacks, f"lacks {', '.join(lacks)}" if lacks else "", remedy)
 
 
 def _extra(extra: _extras.Extra) -> Finding:

@@ -15,7 +15,7 @@ def jar_path() -> str:
     In a checkout (an editable install) the jar is built first when the Scala sources have changed.
 
     Raises FileNotFoundError when the installed package lacks its jar, RuntimeError when the jar of a checkout cannot
-    be built. The messages say how to mend it.
+    be built. The messages say how to fix it.
     """
     builder = _PACKAGE.parents[1] / "project" / "jar.py"
     if _PACKAGE.parent.name == "python" and builder.is_file():

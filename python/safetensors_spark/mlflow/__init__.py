@@ -5,7 +5,7 @@
 
 MLflow finds this package by itself: `mlflow.data.from_safetensors(path)` makes the dataset, and
 `mlflow.data.get_source(run.inputs.dataset_inputs[0]).load()` brings it back. Paths may be URLs of fsspec, with the
-extra `remote`. Nothing is scanned: all that is logged stands in the manifest.
+extra `remote`. Nothing is scanned: everything that is logged comes from the manifest.
 """
 
 from safetensors_spark._extras import require

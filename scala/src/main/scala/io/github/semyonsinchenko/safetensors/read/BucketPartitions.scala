@@ -27,8 +27,8 @@ private[read] final case class BucketPartition(bucket: Int, parts: Seq[FilePart]
 private[read] object BucketPartition {
 
   /** Groups the parts by bucket. */
-  def all(parts: Seq[FilePart]): Seq[BucketPartition] =
-    parts.groupBy(of(_).bucket).toSeq.sortBy(_._1).map { case (bucket, inIt) =>
+  def all(parts: Seq[FilePart]): Vector[BucketPartition] =
+    parts.groupBy(of(_).bucket).toVector.sortBy(_._1).map { case (bucket, inIt) =>
       BucketPartition(bucket, inIt.sortBy(of(_).keys.fold("")(_._1))(Utf8Order))
     }
 

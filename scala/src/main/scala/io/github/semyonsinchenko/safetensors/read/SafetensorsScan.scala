@@ -74,12 +74,12 @@ private[read] final case class SafetensorsScan(planned: ScanPlan)
   override def outputPartitioning(): Partitioning = (planned.buckets, planned.keyColumn) match {
     case (Some(count), Some(key)) =>
       val bucket = Expressions.bucket(count, ColumnReference.quoted(key))
-      new KeyGroupedPartitioning(Array[Expression](bucket), BucketPartition.all(planned.parts).size)
+      new KeyGroupedPartitioning(Array[Expression](bucket), planned.bucketPartitions.size)
     case _ => new UnknownPartitioning(0)
   }
 
   override def outputOrdering(): Array[SortOrder] = planned.keyColumn
-    .filter(_ => planned.buckets.isDefined && BucketPartition.all(planned.parts).forall(_.isSorted))
+    .filter(_ => planned.buckets.isDefined && planned.bucketPartitions.forall(_.isSorted))
     .map(key => Expressions.sort(ColumnReference.of(key), SortDirection.ASCENDING)).toArray
 
   override def supportedCustomMetrics(): Array[CustomMetric] =
@@ -120,7 +120,7 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
 
   private lazy val partitions: Vector[FilesPartition] =
     if (plan.buckets.isDefined)
-      BucketPartition.all(plan.parts).map(of => new KeyedFilesPartition(of.parts, task, of.key)).toVector
+      plan.bucketPartitions.map(of => new KeyedFilesPartition(of.parts, task, of.key))
     else if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
       val packing = Packing(settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,

@@ -77,6 +77,9 @@ private[read] final case class ScanPlan(
     if (keyColumn.isEmpty || !SQLConf.get.v2BucketingEnabled) None
     else KeyBucket.countOf(source.snapshot.files.iterator.map(_.shard.flatMap(_.bucket)))
 
+  /** The parts by key bucket. Only for files in buckets. */
+  lazy val bucketPartitions: Vector[BucketPartition] = BucketPartition.all(parts)
+
   /** What each task does with its files. */
   def task: TaskPlan =
     TaskPlan(

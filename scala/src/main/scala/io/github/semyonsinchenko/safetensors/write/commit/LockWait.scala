@@ -81,8 +81,6 @@ private[commit] final class LockWait private (path: Path, record: LockRecord, fs
 private[write] object LockWait {
   private val log = LoggerFactory.getLogger(classOf[LockWait])
 
-  val FileName: String = DatasetFiles.CommitLock
-
   private val FirstReportNanos    = TimeUnit.SECONDS.toNanos(2)
   private val ReportNanos         = TimeUnit.SECONDS.toNanos(30)
   private val ShortestPauseMillis = 50L
@@ -92,7 +90,7 @@ private[write] object LockWait {
 
   /** The lock of the dataset in `directory`, when no other write holds it. */
   def acquire(directory: Path, record: LockRecord, conf: Configuration): CommitLock = {
-    val path = new Path(directory, FileName)
+    val path = new Path(directory, DatasetFiles.CommitLock)
     val fs   = path.getFileSystem(conf)
     fs.mkdirs(directory)
     new LockWait(path, record, fs).acquire()
