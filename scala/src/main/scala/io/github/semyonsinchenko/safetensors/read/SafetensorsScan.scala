@@ -118,19 +118,19 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
   // Broadcast because a join filter may be large.
   private lazy val task = Option.when(isNarrowed)(SparkSession.active.sparkContext.broadcast(plan.task))
 
-  private lazy val partitions: Vector[FilesPartition] =
+  private lazy val partitions: Array[InputPartition] =
     if (plan.buckets.isDefined)
-      plan.bucketPartitions.map(of => new KeyedFilesPartition(of.parts, task, of.key))
+      plan.bucketPartitions.map(of => new KeyedFilesPartition(of.parts, task, of.key)).toArray
     else if (plan.source.layout.packsFiles) {
       val settings = SQLConf.get
       val packing = Packing(settings.filesMaxPartitionBytes, settings.filesOpenCostInBytes,
         SparkSession.active.sparkContext.defaultParallelism)
       // Each split reads the header, so a query that needs only headers gains nothing from splits.
       val packed = if (plan.readsData) packing.split(plan.parts) else packing.whole(plan.parts)
-      packed.map(new FilesPartition(_, task)).toVector
-    } else plan.parts.map(part => new FilesPartition(Seq(part), task))
+      packed.map(new FilesPartition(_, task)).toArray
+    } else plan.parts.iterator.map(part => new FilesPartition(Seq(part), task)).toArray
 
-  override def planInputPartitions(): Array[InputPartition] = partitions.toArray
+  override def planInputPartitions(): Array[InputPartition] = partitions
 
   // Broadcast only if needed: it takes longer than all other work at the start of a read.
   override def createReaderFactory(): PartitionReaderFactory = {
@@ -140,7 +140,7 @@ private final case class SafetensorsBatch(plan: ScanPlan, isNarrowed: Boolean) e
   }
 
   private def areLocal: Boolean =
-    partitions.iterator.flatMap(_.parts).map(_.file.directory).distinct.map(new Path(_)).forall(path =>
+    plan.parts.iterator.map(_.file.directory).distinct.map(new Path(_)).forall(path =>
       LocalFile.of(path, path.getFileSystem(plan.source.conf)).isDefined)
 }
 

@@ -22,9 +22,9 @@ private[read] object Span {
   val All: Span = Span(0, Long.MaxValue)
 
   /** Splits `length` bytes into the fewest spans of about equal size, each at most `maxBytes`. */
-  def split(length: Long, maxBytes: Long): Seq[Span] = {
-    val count  = (math.max(length, 1) - 1) / maxBytes + 1
-    val begins = (0L until count).map(i => (BigInt(length) * i / count).toLong)
-    begins.zip(begins.tail :+ All.end).map { case (begin, end) => Span(begin, end) }
+  def split(length: Long, maxBytes: Long): Iterator[Span] = {
+    val count = (math.max(length, 1) - 1) / maxBytes + 1
+    val size  = (length + count - 1) / count
+    Iterator.range(0L, count).map(i => Span(i * size, if (i < count - 1) (i + 1) * size else All.end))
   }
 }
