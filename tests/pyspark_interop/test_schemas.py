@@ -100,7 +100,7 @@ SHARD: dict[str, Any] = {
 PART = {"file": "_tensor_index.parquet", "commit_id": "550e8400-e29b-41d4-a716-446655440000"}
 
 SOUND: dict[str, Any] = {
-    "format_version": "1.1",
+    "format_version": "2.0",
     "safetensors_version": "1.0",
     "total_samples": 1,
     "total_bytes": 72,
@@ -109,7 +109,11 @@ SOUND: dict[str, Any] = {
     "index_parts": [PART, PART | {"file": "_tensor_index-550e8400-e29b-41d4-a716-446655440000.parquet"}],
     "mode": "batch",
     "options": {"batch_size": "1"},
-    "schema": [{"name": "x", "dtype": "F32", "shape": None}, {"name": "y", "dtype": None, "shape": []}],
+    "schema": [
+        {"name": "x", "dtype": "F32", "shape": None, "type": "array<float>"},
+        {"name": "y", "dtype": None, "shape": []},
+        {"name": "z", "dtype": "U8", "shape": [], "kind": "text", "type": "string"},
+    ],
 }
 
 
@@ -128,6 +132,8 @@ HOSTILE_MANIFESTS: dict[str, dict[str, Any]] = {
     "unknown mode": {"mode": "rows"},
     "option that is no string": {"options": {"batch_size": 1}},
     "unknown dtype": {"schema": [{"name": "x", "dtype": "float32", "shape": None}]},
+    "unknown kind": {"schema": [{"name": "x", "dtype": "F32", "shape": None, "kind": "stream"}]},
+    "unknown version": {"format_version": "3.0"},
     "commit that is no UUID": {"commit_id": "1"},
     "field that nobody knows": {"version": 2},
 }

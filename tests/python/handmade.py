@@ -95,7 +95,7 @@ class Handmade:
 
     def commit(self, columns: Sequence[str] = ("v",)) -> None:
         manifest = {
-            "format_version": "1.1",
+            "format_version": "1.2",
             "safetensors_version": "1.0",
             "total_samples": sum(shard["samples_count"] for shard in self.shards),
             "total_bytes": sum(shard["bytes"] for shard in self.shards),

@@ -18,6 +18,7 @@ SHARD = {
     "crc32c": "733b914b",
 }
 PART = {"file": "_tensor_index.parquet", "commit_id": "c"}
+COLUMN = {"name": "t", "dtype": "U8", "shape": []}
 WHOLE: dict[str, Any] = {
     "format_version": "1.0",
     "safetensors_version": "1.0",
@@ -41,6 +42,12 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert manifest.shards == (Shard(str(SHARD["file"]), 200, 3, 80, "733b914b"),)
     assert manifest.columns == (Column("v", "F32", (2, 1)), Column("w", None, None))
     assert (manifest.samples, manifest.bytes, manifest.mode, manifest.options["batch_size"]) == (3, 200, "batch", "3")
+
+
+def test_the_kinds_and_types_of_columns(tmp_path: Path) -> None:
+    schema = [COLUMN | {"kind": "text", "type": "string"}, COLUMN | {"name": "f"}]
+    manifest = _read(tmp_path, json.dumps(WHOLE | {"format_version": "2.0", "schema": schema}))
+    assert manifest.columns == (Column("t", "U8", (), "text", "string"), Column("f", "U8", (), "fixed", None))
 
 
 def test_a_folder_without_one(tmp_path: Path) -> None:
@@ -71,6 +78,13 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
         ({"index_parts": [PART, PART]}, "it names the index part `_tensor_index.parquet` twice"),
         ({"schema": [{"name": "v", "shape": [2, -1]}]}, r"`schema\[0\]\.shape` is \[2, -1\], expected dimensions"),
         ({"commit_id": None}, "`commit_id` is null, expected str"),
+        ({"schema": [COLUMN | {"kind": "stream"}]}, r"`schema\[0\]\.kind` is `stream`, expected fixed\|ragged\|text"),
+        ({"schema": [COLUMN | {"kind": None}]}, r"`schema\[0\]\.kind` is null, expected str"),
+        ({"schema": [COLUMN | {"type": 7}]}, r"`schema\[0\]\.type` is 7, expected str"),
+        (
+            {"schema": [COLUMN | {"kind": "text"}], "mode": "key_value"},
+            "column `t` is text, which only columns of batches are",
+        ),
     ],
 )
 def test_what_cannot_be_relied_on(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
@@ -83,13 +97,14 @@ def test_what_is_no_json(tmp_path: Path) -> None:
         _read(tmp_path, '{"shards": [')
 
 
-@pytest.mark.parametrize("version", ["2.0", "10.0", "99.0", "0.9"])
+@pytest.mark.parametrize("version", ["3.0", "10.0", "99.0", "0.9"])
 def test_another_major_version_is_refused_before_anything_else_is_read(tmp_path: Path, version: str) -> None:
-    said = f"{MANIFEST} has format version {version}, but this version of safetensors-spark reads 1.x. Upgrade"
+    said = f"{MANIFEST} has format version {version}, but this version of safetensors-spark reads 1.x and 2.x. Upgrade"
     with pytest.raises(sts.IncompatibleVersionError, match=said):
         _read(tmp_path, json.dumps({"format_version": version}))
 
 
 def test_fields_of_a_newer_minor_version_are_ignored(tmp_path: Path) -> None:
-    newer = {"format_version": "1.7", "later": {"a": 1}, "shards": [SHARD | {"later": 2}]}
-    assert _read(tmp_path, json.dumps(WHOLE | newer)) == _read(tmp_path, json.dumps(WHOLE))
+    for version in ("1.7", "2.7"):
+        newer = {"format_version": version, "later": {"a": 1}, "shards": [SHARD | {"later": 2}]}
+        assert _read(tmp_path, json.dumps(WHOLE | newer)) == _read(tmp_path, json.dumps(WHOLE))

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors_spark._errors import InvalidIndexError
 from safetensors_spark._extras import require
-from safetensors_spark._files.format_version import check_readable
+from safetensors_spark._files.format_version import INDEX_MAJORS, check_readable
 from safetensors_spark._files.storage import Folder
 
 COLUMNS = ("tensor_key", "file_name", "shape", "dtype", "data_start", "data_end")
@@ -58,7 +58,7 @@ class TensorIndex:
         # The first indexes named no version.
         version = (self.metadata.metadata or {}).get(_VERSION, b"1.0").decode(errors="replace")
         try:
-            check_readable(version, self.path)
+            check_readable(version, self.path, INDEX_MAJORS)
         except ValueError as error:
             raise InvalidIndexError(self.path, str(error)) from None
 

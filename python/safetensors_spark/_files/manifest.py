@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from safetensors_spark._errors import InvalidManifestError
-from safetensors_spark._files.format_version import check_readable
+from safetensors_spark._files.format_version import MANIFEST_MAJORS, check_readable
 from safetensors_spark._files.json_text import parse_json
 from safetensors_spark._files.storage import Folder, is_plain_name
 
@@ -22,6 +22,7 @@ _INDEX_PART = rf"_tensor_index(-{_UUID})?\.parquet"
 _MAX_BUCKETS = 100_000
 
 Mode = Literal["batch", "key_value"]
+Kind = Literal["fixed", "ragged", "text", "binary", "date", "timestamp", "timestamp_ntz"]
 
 _T = TypeVar("_T")
 
@@ -70,11 +71,19 @@ class IndexPart:
 
 @dataclass(frozen=True)
 class Column:
-    """A tensor column. The shape is of one sample; what rows do not agree in, or nobody knows, is None."""
+    """A tensor column. What rows do not agree in, or nobody knows, is None.
+
+    Attributes:
+        shape: of one sample, or of one value if the kind is ragged, text or binary.
+        kind: how rows became tensors, as `format/dataset.md` defines it.
+        type: the Spark type of the column that was written.
+    """
 
     name: str
     dtype: str | None
     shape: tuple[int, ...] | None
+    kind: Kind = "fixed"
+    type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -131,11 +140,14 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
     index_parts = _index_parts(root)
     _check_unique("shard", (shard.file for shard in shards), name)
     _check_unique("index part", (part.file for part in index_parts), name)
+    mode = cast(Mode, root.text("mode", "batch|key_value"))
+    columns = tuple(map(_column, root.items("schema")))
+    _check_kinds(mode, columns, name)
     return Manifest(
         commit_id=root.text("commit_id"),
-        mode=cast(Mode, root.text("mode", "batch|key_value")),
+        mode=mode,
         options={str(key): str(value) for key, value in root.value("options", dict).items()},
-        columns=tuple(map(_column, root.items("schema"))),
+        columns=columns,
         shards=shards,
         index_parts=index_parts,
     )
@@ -147,6 +159,14 @@ def _check_unique(kind: str, files: Iterable[str], manifest: str) -> None:
         if file in seen:
             raise InvalidManifestError(manifest, f"it names the {kind} `{file}` twice")
         seen.add(file)
+
+
+def _check_kinds(mode: Mode, columns: Iterable[Column], manifest: str) -> None:
+    for column in columns:
+        if mode == "key_value" and column.kind != "fixed":
+            raise InvalidManifestError(
+                manifest, f"column `{column.name}` is {column.kind}, which only columns of batches are"
+            )
 
 
 def _shard(fields: _Fields) -> Shard:
@@ -176,7 +196,13 @@ def _index_parts(root: _Fields) -> tuple[IndexPart, ...]:
 
 
 def _column(fields: _Fields) -> Column:
-    return Column(fields.text("name"), fields.optional("dtype", str), fields.dims("shape"))
+    return Column(
+        name=fields.text("name"),
+        dtype=fields.optional("dtype", str),
+        shape=fields.dims("shape"),
+        kind=cast(Kind, fields.text("kind", "|".join(get_args(Kind))) if fields.has("kind") else "fixed"),
+        type=fields.optional("type", str),
+    )
 
 
 class _Fields:
@@ -195,6 +221,9 @@ class _Fields:
             raise self._refuse(f"`{self._place}{name}` is {json.dumps(found)[:100]}, expected {kind.__name__}")
         return found
 
+    def has(self, name: str) -> bool:
+        return name in self._fields
+
     def optional(self, name: str, kind: type[_T]) -> _T | None:
         return None if self._fields.get(name) is None else self.value(name, kind)
 
@@ -206,7 +235,7 @@ class _Fields:
 
     def check_version(self, name: str) -> None:
         try:
-            check_readable(self.text(name), self._manifest)
+            check_readable(self.text(name), self._manifest, MANIFEST_MAJORS)
         except ValueError as error:
             raise self._refuse(str(error)) from None
 

@@ -66,6 +66,12 @@ def open_dataset(
             f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "
             "`layout=long`."
         )
+    for column in contents.manifest.columns if contents.manifest else ():
+        if column.kind in ("ragged", "text", "binary"):
+            raise SafetensorsSparkError(
+                f"{contents.location}: column `{column.name}` is {column.kind}, which `open_dataset` does not read. "
+                "Read the shards with the `safetensors` library."
+            )
     return Dataset(contents, columns, fetcher(contents.folder, cache_dir, cache_bytes))
 
 

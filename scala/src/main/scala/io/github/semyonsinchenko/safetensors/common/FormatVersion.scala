@@ -4,32 +4,43 @@ import org.apache.hadoop.fs.Path
 
 /**
  * The version of a dataset's format. A minor version adds only what readers may ignore, so a reader takes all minor versions
- * of its major version. A writer refuses newer minor versions, because it would drop what they add.
+ * of a major version that it knows. A writer refuses newer minor versions, because it would drop what they add.
  */
 final case class FormatVersion(major: Int, minor: Int) {
-  import FormatVersion.Current
 
   override def toString: String = s"$major.$minor"
 
-  /** @throws UnsupportedVersionException if this connector cannot read `file`, which has this version */
-  def checkReadable(file: Path): Unit =
-    if (major != Current.major) throw new UnsupportedVersionException(
-      s"$file has format version $this, but this version of safetensors-spark reads ${Current.major}.x. " +
-        "Upgrade safetensors-spark to read it.")
+  /**
+   * @param known the newest version of each major version that this connector reads
+   * @throws UnsupportedVersionException if this connector cannot read `file`, which has this version
+   */
+  def checkReadable(file: Path, known: Seq[FormatVersion]): Unit =
+    if (!known.exists(_.major == major)) throw new UnsupportedVersionException(
+      s"$file has format version $this, but this version of safetensors-spark reads ${known.map(v =>
+          s"${v.major}.x").mkString(" and ")}. Upgrade safetensors-spark to read it.")
 
   /** @throws UnsupportedVersionException if this connector cannot replace `file`, which has this version */
-  def checkWritable(file: Path): Unit = {
-    checkReadable(file)
-    if (minor > Current.minor) throw new UnsupportedVersionException(
-      s"$file has format version $this, but this version of safetensors-spark writes $Current and would lose what it does " +
-        "not know. Upgrade safetensors-spark to write to it, or write to another directory.")
+  def checkWritable(file: Path, known: Seq[FormatVersion]): Unit = {
+    checkReadable(file, known)
+    if (known.exists(newest => major == newest.major && minor > newest.minor))
+      throw new UnsupportedVersionException(
+        s"$file has format version $this, but this version of safetensors-spark writes ${known.mkString(" and ")} and would lose " +
+          "what it does not know. Upgrade safetensors-spark to write to it, or write to another directory.")
   }
 }
 
 object FormatVersion {
 
-  /** What this connector writes. */
-  val Current: FormatVersion = FormatVersion(1, 1)
+  /** Of an index. */
+  val Index: FormatVersion = FormatVersion(1, 1)
+
+  /** Of a manifest whose columns are all fixed. */
+  val Fixed: FormatVersion = FormatVersion(1, 2)
+
+  /** Of a manifest with other kinds of columns. */
+  val Kinds: FormatVersion = FormatVersion(2, 0)
+
+  val ofManifests: Seq[FormatVersion] = Seq(Fixed, Kinds)
 
   private val Text = """([0-9]{1,9})\.([0-9]{1,9})""".r
 

@@ -38,7 +38,7 @@ final case class Manifest(
     schema: Seq[ColumnRecord],
     shards: Seq[ShardRecord],
     parts: Option[Seq[IndexPart]] = Some(Nil),
-    version: FormatVersion = FormatVersion.Current) {
+    version: FormatVersion = FormatVersion.Fixed) {
 
   /** The files of the index. If one does not exist, the dataset has no index. */
   def indexParts: Seq[IndexPart] = parts.getOrElse(Seq(IndexPart.only(commitId)))
@@ -52,10 +52,10 @@ final case class Manifest(
 
   /** The facts about a shard that a reader can rely on. */
   def factsOf(shard: ShardRecord): ShardFacts = {
-    // Each column is one tensor per batch, or one tensor per row.
+    // Each column is one tensor per row, or one or two per batch.
     mode match {
       case DatasetMode.Batch =>
-        ShardFacts(shard.headerBytes, Some(shard.samples), schema.size.toLong, schema)
+        ShardFacts(shard.headerBytes, Some(shard.samples), schema.map(_.tensors.size.toLong).sum, schema)
       case DatasetMode.KeyValue =>
         ShardFacts(shard.headerBytes, None, shard.samples * schema.size, Nil, shard.bucket)
     }
@@ -119,7 +119,7 @@ private object ManifestWriter {
     val json = factory.createGenerator(out, JsonEncoding.UTF8)
     json.setPrettyPrinter(new DefaultPrettyPrinter().withObjectIndenter(Lines).withArrayIndenter(Lines))
     json.writeStartObject()
-    json.writeStringField("format_version", FormatVersion.Current.toString)
+    json.writeStringField("format_version", versionOf(manifest).toString)
     json.writeStringField("safetensors_version", "1.0")
     json.writeNumberField("total_samples", manifest.samples)
     json.writeNumberField("total_bytes", manifest.bytes)
@@ -140,6 +140,9 @@ private object ManifestWriter {
     json.close()
   }
 
+  private def versionOf(manifest: Manifest): FormatVersion =
+    if (manifest.schema.forall(_.kind == ColumnKind.Fixed)) FormatVersion.Fixed else FormatVersion.Kinds
+
   private def writePart(part: IndexPart, json: JsonGenerator): Unit = {
     json.writeStartObject()
     json.writeStringField("file", part.file)
@@ -153,6 +156,8 @@ private object ManifestWriter {
     json.writeStringField("dtype", column.dtype.orNull)
     json.writeFieldName("shape")
     column.shape.fold(json.writeNull())(shape => json.writeArray(shape.toArray, 0, shape.size))
+    if (column.kind != ColumnKind.Fixed) json.writeStringField("kind", column.kind.name)
+    column.sparkType.foreach(json.writeStringField("type", _))
     json.writeEndObject()
   }
 
@@ -215,6 +220,9 @@ private final class ManifestReader(path: Path) {
   private def check(manifest: Manifest): Unit = {
     if (manifest.shards.nonEmpty && manifest.schema.isEmpty)
       fault("it has shards, but no columns in `schema`")
+    if (manifest.mode == DatasetMode.KeyValue)
+      manifest.schema.find(_.kind != ColumnKind.Fixed).foreach(column =>
+        fault(s"column `${column.name}` is ${column.kind.name}, which only columns of batches are"))
     try {
       val samples = manifest.shards.iterator.map(_.samples).foldLeft(0L)(Math.addExact)
       Math.multiplyExact(samples, math.max(manifest.schema.size, 1).toLong)
@@ -227,7 +235,7 @@ private final class ManifestReader(path: Path) {
     val found = text(root, Version)
     val version =
       FormatVersion.parse(found).getOrElse(fault(s"its format version is `$found`, expected MAJOR.MINOR"))
-    version.checkReadable(path)
+    version.checkReadable(path, FormatVersion.ofManifests)
     version
   }
 
@@ -254,8 +262,13 @@ private final class ManifestReader(path: Path) {
   private def column(node: JsonNode): ColumnRecord = ColumnRecord(
     text(node, "name"),
     Option(node.get("dtype")).filter(_.isTextual).map(_.asText),
-    Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector)
+    Option(node.get("shape")).filter(_.isArray).map(_.elements.asScala.map(_.asInt).toVector),
+    Option(node.get("kind")).fold[ColumnKind](ColumnKind.Fixed)(_ => kind(text(node, "kind"))),
+    Option(node.get("type")).map(_ => text(node, "type"))
   )
+
+  private def kind(name: String): ColumnKind = ColumnKind.all.find(_.name == name).getOrElse(
+    fault(s"the kind of a column is `$name`, expected one of ${ColumnKind.all.map(_.name).mkString(", ")}"))
 
   private def text(parent: JsonNode, name: String): String = {
     val found = node(parent, name)

@@ -18,8 +18,22 @@ final case class ShardRecord(
     crc32c: Int,
     bucket: Option[KeyBucket] = None)
 
-/** A written tensor column. The shape is per sample, and absent if the shapes of rows differ or there are no rows. */
-final case class ColumnRecord(name: String, dtype: Option[String], shape: Option[Seq[Int]])
+/**
+ * A written tensor column.
+ *
+ * @param shape     the shape of a sample, or of a value if the kind has offsets; none if rows differ or there are none
+ * @param sparkType the type of the column that was written; none if a version without this field wrote it
+ */
+final case class ColumnRecord(
+    name: String,
+    dtype: Option[String],
+    shape: Option[Seq[Int]],
+    kind: ColumnKind = ColumnKind.Fixed,
+    sparkType: Option[String] = None) {
+
+  /** The names of the column's tensors in a shard of a batch dataset. */
+  def tensors: Seq[String] = name +: Option.when(kind.hasOffsets)(ColumnKind.offsetsOf(name)).toSeq
+}
 
 /**
  * The facts about a shard in a manifest.

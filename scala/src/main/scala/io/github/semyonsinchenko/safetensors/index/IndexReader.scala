@@ -37,7 +37,8 @@ final class IndexReader private[index] (path: Path, conf: Configuration) extends
   def commitId: Option[String] = {
     val version = inFooter(IndexSupport.VersionKey).getOrElse("1.0")
     FormatVersion.parse(version).getOrElse(throw new IllegalArgumentException(
-        s"its format version is `$version`, expected MAJOR.MINOR")).checkReadable(path)
+        s"its format version is `$version`, expected MAJOR.MINOR")).checkReadable(path,
+      Seq(FormatVersion.Index))
     inFooter(IndexSupport.CommitKey)
   }
 

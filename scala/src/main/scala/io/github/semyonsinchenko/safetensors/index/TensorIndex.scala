@@ -69,7 +69,7 @@ object TensorIndex {
       .withSizeStatisticsEnabled(false)
       .withExtraMetaData(Map(
           IndexSupport.CommitKey  -> commitId,
-          IndexSupport.VersionKey -> FormatVersion.Current.toString).asJava)
+          IndexSupport.VersionKey -> FormatVersion.Index.toString).asJava)
       .build()
 
   private final class Writer(path: Path, conf: Configuration)

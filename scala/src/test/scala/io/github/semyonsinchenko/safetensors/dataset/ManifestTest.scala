@@ -162,13 +162,13 @@ class ManifestTest extends AnyFunSuite {
   }
 
   private def withVersion(version: String, directory: LocalPath): Option[Manifest] = {
-    val json = toJson.replace(s"\"format_version\" : \"${FormatVersion.Current}\"",
+    val json = toJson.replace(s"\"format_version\" : \"${FormatVersion.Fixed}\"",
       s"\"format_version\" : \"$version\"")
     Files.writeString(directory.resolve("dataset_manifest.json"), json)
     read(directory)
   }
 
-  for (version <- Seq("2.0", "99.0", "0.9"))
+  for (version <- Seq("3.0", "99.0", "0.9"))
     test(s"version $version is not readable") {
       TempDir { directory =>
         val error = intercept[UnsupportedVersionException](withVersion(version, directory))
@@ -176,12 +176,50 @@ class ManifestTest extends AnyFunSuite {
       }
     }
 
-  test("a newer minor version is readable but not writable") {
-    TempDir { directory =>
-      val version = withVersion("1.7", directory).get.version
-      val error   = intercept[UnsupportedVersionException](version.checkWritable(new Path("/d/m.json")))
-      assert(error.getMessage.contains("/d/m.json has format version 1.7, but"))
+  for (newer <- Seq("1.7", "2.1"))
+    test(s"the newer minor version $newer is readable but not writable") {
+      TempDir { directory =>
+        val version = withVersion(newer, directory).get.version
+        val error = intercept[UnsupportedVersionException](
+          version.checkWritable(new Path("/d/m.json"), FormatVersion.ofManifests))
+        assert(error.getMessage.contains(s"/d/m.json has format version $newer, but"))
+      }
     }
+
+  test("kinds and types of columns are read again, and make a manifest of version 2.0") {
+    TempDir { directory =>
+      val columns = ColumnKind.all.map(kind =>
+        ColumnRecord(kind.name, Some("U8"), Some(Nil), kind, Some("array<float>")))
+      manifest.copy(schema = columns).write(new Path(directory.toUri), conf)
+      assert(read(directory).exists(found => found.schema == columns && found.version == FormatVersion.Kinds))
+      manifest.copy(schema = columns.filter(_.kind == ColumnKind.Fixed)).write(new Path(directory.toUri),
+        conf)
+      assert(read(directory).map(_.version).contains(FormatVersion.Fixed))
+    }
+  }
+
+  private def refusedKinds(what: String, mode: DatasetMode, detail: String)(kind: String): Unit =
+    test(s"refused: $what") {
+      TempDir { directory =>
+        val columns = Seq(ColumnRecord("x", Some("U8"), Some(Nil), ColumnKind.Ragged))
+        manifest.copy(mode = mode, schema = columns).write(new Path(directory.toUri), conf)
+        val file = directory.resolve("dataset_manifest.json")
+        Files.writeString(file, Files.readString(file).replace("\"ragged\"", kind))
+        assert(intercept[InvalidManifestException](read(directory)).getMessage.contains(detail))
+      }
+    }
+
+  refusedKinds("an unknown kind", DatasetMode.Batch,
+    "the kind of a column is `stream`, expected one of fixed, ragged, text")("\"stream\"")
+  refusedKinds("a kind that is no string", DatasetMode.Batch, "`kind` is `7`, expected a string")("7")
+  refusedKinds("a ragged column by key", DatasetMode.KeyValue,
+    "column `x` is ragged, which only columns of batches are")(
+    "\"ragged\"")
+
+  test("a shard has a second tensor for a column with offsets") {
+    val ragged = ColumnRecord("t", Some("U8"), Some(Nil), ColumnKind.Text)
+    val facts  = manifest.copy(schema = manifest.schema :+ ragged).factsOf(manifest.shards.head)
+    assert(facts.tensors == 4 && ragged.tensors == Seq("t", "t.offsets"))
   }
 
   private def refused(what: String)(from: String, to: String, detail: String): Unit =
@@ -204,7 +242,7 @@ class ManifestTest extends AnyFunSuite {
   refused("a missing field")("\"commit_id\"", "\"id\"", "it has no `commit_id`")
   refused("a negative count")("\"bytes\" : 100", "\"bytes\" : -1", "`bytes` is `-1`, expected a count")
   refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")
-  refused("a version that is none")(s"\"${FormatVersion.Current}\"", "\"one\"",
+  refused("a version that is none")(s"\"${FormatVersion.Fixed}\"", "\"one\"",
     "its format version is `one`, expected MAJOR.MINOR")
   refused("half a file")("\"options\"", "", "")
 }

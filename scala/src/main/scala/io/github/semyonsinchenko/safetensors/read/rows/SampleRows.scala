@@ -19,6 +19,10 @@ private[read] final case class SampleRows(
     extends FileRows {
 
   override def of(file: OpenFile): Iterator[InternalRow] = {
+    file.file.shard.toSeq.flatMap(_.columns).find(_.kind.hasOffsets).foreach(column =>
+      throw new UnreadableFileException(
+        s"${file.file.path}: column `${column.name}` is ${column.kind.name}, which the layout `rows` does not read. Read it with " +
+          "`layout=wide` or `layout=long`."))
     val needed = columns.collect { case column: RowColumn.Tensor => column.name -> column.fields }.toMap
     val found = tensors.flatMap(column =>
       file.tensor(column).map(tensor =>

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read.rows
 
-import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Manifest, ShardFacts}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DataFile, Manifest, ShardFacts}
 import io.github.semyonsinchenko.safetensors.format.Header
 import io.github.semyonsinchenko.safetensors.storage.{FileFault, UnreadableFileException}
 
@@ -14,17 +14,25 @@ private[read] object ShardCheck {
         "written. Restore it, or write the dataset again.",
       fault = FileFault.Corrupt
     )
+    def tensorOf(name: String) =
+      header.tensor(name).getOrElse(differs(s"tensor `$name`", "absent", "that it is there"))
+    // The first offset is where the first row begins, so that there is one more than rows.
+    def checkSamples(column: ColumnRecord, samples: Long) = {
+      val counted = tensorOf(column.tensors.last)
+      val rows    = counted.shape.headOption.getOrElse(0L) - column.tensors.size + 1
+      if (rows < samples)
+        differs(s"the shape of tensor `${counted.name}`", show(counted.shape), s"$samples samples")
+    }
     if (header.dataStart != facts.headerBytes)
       differs("the header's end", header.dataStart, facts.headerBytes)
     facts.columns.foreach { column =>
       val what   = s"tensor `${column.name}`"
-      val tensor = header.tensor(column.name).getOrElse(differs(what, "absent", "that it is there"))
+      val tensor = tensorOf(column.name)
       column.dtype.filter(_ != tensor.dtype.name).foreach(differs(s"the dtype of $what", tensor.dtype, _))
       val sample = tensor.shape.drop(1)
       column.shape.filter(_.map(_.toLong) != sample).foreach(shape =>
         differs(s"the shape of a sample of $what", show(sample), show(shape)))
-      facts.samples.filter(_ > tensor.shape.headOption.getOrElse(0L)).foreach(samples =>
-        differs(s"the shape of $what", show(tensor.shape), s"$samples samples"))
+      facts.samples.foreach(samples => checkSamples(column, samples))
     }
   }
 

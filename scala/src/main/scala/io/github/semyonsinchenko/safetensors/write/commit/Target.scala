@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.slf4j.LoggerFactory
 
-import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
 import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, InvalidManifestException, Manifest}
 import io.github.semyonsinchenko.safetensors.index.TensorIndex
 import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
@@ -78,7 +78,8 @@ private[write] object Target {
   private def old(directory: Path, existing: Existing, conf: Configuration): Option[Manifest] =
     try {
       val manifest = Manifest.read(directory, conf)
-      manifest.foreach(_.version.checkWritable(new Path(directory, Manifest.FileName)))
+      manifest.foreach(_.version.checkWritable(new Path(directory, Manifest.FileName),
+          FormatVersion.ofManifests))
       manifest
     } catch {
       case e: InvalidManifestException if existing == Existing.Replace =>
