@@ -15,11 +15,10 @@ from safetensors_spark._extras import import_now, require
 from safetensors_spark._files.cache import Cache, default_directory
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.manifest import Shard
-from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import Folder, LocalFolder
 from safetensors_spark.dataset._ahead import Ahead
-from safetensors_spark.dataset._mapped import mapped
+from safetensors_spark.dataset._mapped import Mapped, mapped
 
 _LOGGER = logging.getLogger("safetensors_spark")
 
@@ -30,7 +29,7 @@ class Local:
     def __init__(self, folder: LocalFolder) -> None:
         self._folder = folder
 
-    def map(self, shard: Shard) -> Array:
+    def map(self, shard: Shard) -> Mapped:
         with (self._folder.path / shard.file).open("rb") as opened:
             return mapped(opened)
 
@@ -46,7 +45,7 @@ class Downloads:
         self._folder, self._cache = folder, cache
         self._ahead = Ahead(self._get)
 
-    def map(self, shard: Shard) -> Array:
+    def map(self, shard: Shard) -> Mapped:
         """The shard, once it is there. Raises `FileNotFoundError`, or `DamagedShardError` for wrong bytes."""
         return self._ahead.take(shard)
 
@@ -54,7 +53,7 @@ class Downloads:
         """Begin to download what will be needed next, and nothing else. Errors are raised when it is needed."""
         self._ahead.begin(shards)
 
-    def _get(self, shard: Shard) -> Array:
+    def _get(self, shard: Shard) -> Mapped:
         """The shard out of the cache."""
         assert shard.bytes is not None
         version = f"{shard.bytes} {shard.crc32c or self._folder.version(shard.file)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from time import monotonic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._memory import Memory
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import View
+from safetensors_spark.dataset._shards import OpenShard, View
+
+# Seconds after which shards are checked again, which takes a microsecond or two for each.
+_PAUSE = 0.01
 
 # A dtype of a library, and its arrays.
 D = TypeVar("D")
@@ -55,9 +59,9 @@ class Columns(Generic[D, T]):
         first = int(which.min())
         which -= first
         used = np.bincount(which) > 0
-        shards = [self._open.columns(self.samples.shards[first + number]) for number in np.flatnonzero(used)]
-        columns = {name: _same([shard[name] for shard in shards], name) for name in self.samples.columns}
-        return Chosen(columns, self._new, (np.cumsum(used) - 1)[which], rows)
+        shards = [self._open.open(self.samples.shards[first + number]) for number in np.flatnonzero(used)]
+        columns = {name: _same([shard.columns[name] for shard in shards], name) for name in self.samples.columns}
+        return Chosen(columns, _Checks(shards), self._new, (np.cumsum(used) - 1)[which], rows)
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
         """Says which shards will be needed next, and no others."""
@@ -76,6 +80,19 @@ def _same(columns: Sequence[MappedColumn[D]], name: str) -> Sequence[MappedColum
     return columns
 
 
+class _Checks:
+    """Checks shards, which were checked when this was made, again and again. May be used from many threads."""
+
+    def __init__(self, shards: Sequence[OpenShard[Any]]) -> None:
+        self._shards, self._due = shards, monotonic() + _PAUSE
+
+    def __call__(self) -> None:
+        if monotonic() >= self._due:
+            for shard in self._shards:
+                shard.check()
+            self._due = monotonic() + _PAUSE
+
+
 class Chosen(Generic[D, T]):
     """Samples that were chosen, to be taken piece by piece: what all pieces need is done once.
 
@@ -83,10 +100,18 @@ class Chosen(Generic[D, T]):
     """
 
     def __init__(
-        self, columns: Mapping[str, Sequence[MappedColumn[D]]], new: New[D, T], which: Array, rows: Array
+        self,
+        columns: Mapping[str, Sequence[MappedColumn[D]]],
+        check: Callable[[], None],
+        new: New[D, T],
+        which: Array,
+        rows: Array,
     ) -> None:
-        """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there."""
-        self._columns = columns
+        """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there.
+
+        `check` raises for shards whose bytes cannot be copied any more.
+        """
+        self._columns, self._check = columns, check
         self._new = new
         self._which, self._rows = which, rows
         # Rows that follow each other have one number.
@@ -111,7 +136,7 @@ class Chosen(Generic[D, T]):
                 copies.append(partial(memory.fill, self._runs_of(name, begin, end)))
             elif width:
                 copies.append(partial(memory.gather, self._rows_of(name), begin, end))
-        return partial(_filled, batch, copies)
+        return partial(_filled, batch, self._check, copies)
 
     def _runs_of(self, name: str, begin: int, end: int) -> list[Array]:
         """Rows that follow each other are copied at once."""
@@ -130,7 +155,8 @@ class Chosen(Generic[D, T]):
         return found
 
 
-def _filled(batch: dict[str, T], copies: Sequence[Callable[[], None]]) -> dict[str, T]:
+def _filled(batch: dict[str, T], check: Callable[[], None], copies: Sequence[Callable[[], None]]) -> dict[str, T]:
+    check()
     for copy in copies:
         copy()
     return batch

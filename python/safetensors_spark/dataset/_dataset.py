@@ -200,9 +200,10 @@ class Dataset:
     def __iter__(self) -> Iterator[Sample]:
         for which, shard in enumerate(self.shards):
             self._prefetch(which, which)
-            arrays = self._open.columns(shard)
+            found = self._open.open(shard)
             for row in range(shard.samples or 0):
-                yield {name: array[row].copy() for name, array in arrays.items()}
+                found.check()
+                yield {name: array[row].copy() for name, array in found.columns.items()}
 
     def __repr__(self) -> str:
         columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))

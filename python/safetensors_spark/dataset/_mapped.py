@@ -6,7 +6,9 @@ import ctypes
 import mmap
 import os
 import sys
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -19,17 +21,43 @@ _SMALL = 64 << 10
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
 
-def mapped(file: BinaryIO) -> Array:
-    """The file's bytes as a read-only array. The map lasts as long as arrays that look at it.
+@dataclass(frozen=True)
+class Mapped:
+    """A file's bytes as a read-only array. The map lasts as long as arrays that look at it.
 
     PyTorch writes to read-only arrays too. Such writes change private memory of this process, and never the file.
     """
-    length = os.fstat(file.fileno()).st_size
-    if length < _SMALL:
-        return np.frombuffer(file.read(), np.uint8)
+
+    data: Array
+    # Where the file was mapped, and which one it is; None where nobody can take its bytes away.
+    _path: bytes | None = None
+    _file: tuple[int, int] | None = None
+
+    def cut_to(self) -> int | None:
+        """The length of the file, if somebody has cut it off since. To touch the bytes that it had ends the process."""
+        if self._path is None:
+            return None
+        try:
+            # Of a `Path` it would take twice as long.
+            now = os.stat(self._path)  # noqa: PTH116
+        except OSError:
+            # A file that was deleted has its bytes for as long as it is mapped.
+            return None
+        # So has one in whose place another file is.
+        is_cut = now.st_size < len(self.data) and (now.st_dev, now.st_ino) == self._file
+        return now.st_size if is_cut else None
+
+
+def mapped(file: BinaryIO) -> Mapped:
+    """The bytes of a file that was opened by its path."""
+    found = os.fstat(file.fileno())
+    if found.st_size < _SMALL:
+        return Mapped(np.frombuffer(file.read(), np.uint8))
     if sys.platform == "win32":
-        return _read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8))
-    return np.asarray(_Map(file.fileno(), length))
+        # Windows cuts no file off that is mapped.
+        return Mapped(_read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)))
+    data = np.asarray(_Map(file.fileno(), found.st_size))
+    return Mapped(data, os.fsencode(Path(file.name).absolute()), (found.st_dev, found.st_ino))
 
 
 # From Python 3.13 on, `mmap.mmap(..., trackfd=False)` does the same.

@@ -5,21 +5,31 @@ from __future__ import annotations
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, printable
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Manifest, Shard, read_manifest
-from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Downloads, Local
+from safetensors_spark.dataset._mapped import Mapped
 
 # So many shards of a dataset are kept. Most of their memory is the page cache's.
 MAPS = 256
 
 
-def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Array:
+def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Mapped:
     """The shard's bytes; it has the length that it should have."""
     try:
         found = files.map(shard)
     except FileNotFoundError:
         raise missing(contents, shard) from None
-    check_length(contents, shard, len(found))
+    check_length(contents, shard, len(found.data))
     return found
+
+
+def check_whole(contents: Contents, shard: Shard, found: Mapped) -> None:
+    """Raises `DamagedShardError`, or `DatasetChangedError`, for a mapped shard that was cut off: see `Mapped`."""
+    length = found.cut_to()
+    if length is not None:
+        raise changed(contents) or DamagedShardError(
+            f"{contents.folder.location}/{shard.file} has been cut off to {length} bytes of {len(found.data)} while it "
+            "was in use: restore it, and open it again."
+        )
 
 
 def check_length(contents: Contents, shard: Shard, length: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
@@ -13,7 +15,7 @@ from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark._files.tensors import TensorInfo
 from safetensors_spark.dataset._cache import Downloads, Local
-from safetensors_spark.dataset._maps import MAPS, map_file
+from safetensors_spark.dataset._maps import MAPS, check_whole, map_file
 from safetensors_spark.dataset._recent import Recent
 
 T = TypeVar("T")
@@ -27,6 +29,19 @@ _MAPPED_BYTES = 4 << 30
 View = Callable[[str, tuple[int, ...], Array], T]
 
 
+@dataclass(frozen=True)
+class OpenShard(Generic[T]):
+    """A shard's columns, which keep its map.
+
+    Attributes:
+        check: raises `DamagedShardError`, or `DatasetChangedError`, if somebody has cut the file off: then what looks
+            at the columns' bytes ends the process.
+    """
+
+    columns: Mapping[str, T]
+    check: Callable[[], None]
+
+
 class OpenShards(Generic[T]):
     """The shards' columns, mapped when they are needed. May be used from many threads, and sent to other processes."""
 
@@ -35,11 +50,17 @@ class OpenShards(Generic[T]):
         self._columns = columns
         self._files = files
         self._view = view
-        self._open: Recent[Mapping[str, T]] = Recent(MAPS)
+        self._open: Recent[OpenShard[T]] = Recent(MAPS)
 
     def columns(self, shard: Shard) -> Mapping[str, T]:
-        """The shard's columns, which keep its map. Its samples must have been counted."""
-        return self._open.get(shard.file) or self._open.keep(shard.file, self._map(shard))
+        """The columns of `open`, to be used at once."""
+        return self.open(shard).columns
+
+    def open(self, shard: Shard) -> OpenShard[T]:
+        """The shard, which is whole now. Its samples must have been counted."""
+        found = self._open.get(shard.file) or self._open.keep(shard.file, self._map(shard))
+        found.check()
+        return found
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
         """Says which shards will be needed next."""
@@ -55,16 +76,18 @@ class OpenShards(Generic[T]):
     def _lengths(self) -> dict[Hashable, int]:
         return {shard.file: shard.bytes or 0 for shard in self._contents.shards}
 
-    def _map(self, shard: Shard) -> Mapping[str, T]:
+    def _map(self, shard: Shard) -> OpenShard[T]:
         name = f"{self._contents.folder.location}/{shard.file}"
-        mapped = map_file(self._contents, shard, self._files)
+        file = map_file(self._contents, shard, self._files)
+        mapped = file.data
         header = read_header(lambda start, end: mapped[start:end].tobytes(), len(mapped), name)
-        return {
+        columns = {
             column: self._column(
                 mapped, header.data_start, header.by_name.get(column), column, shard.samples or 0, name
             )
             for column in self._columns
         }
+        return OpenShard(columns, partial(check_whole, self._contents, shard, file))
 
     def _column(
         self, mapped: Array, data_start: int, tensor: TensorInfo | None, column: str, samples: int, file: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local
 from safetensors_spark.dataset._forks import Forked
 from safetensors_spark.dataset._gather import LARGE, Rows
-from safetensors_spark.dataset._maps import MAPS, changed, check_length, map_file, missing
+from safetensors_spark.dataset._mapped import Mapped
+from safetensors_spark.dataset._maps import MAPS, changed, check_length, check_whole, map_file, missing
 from safetensors_spark.dataset._ranges import read_ranges
 from safetensors_spark.dataset._recent import Recent
 from safetensors_spark.dataset._tables import Table, open_table
@@ -63,8 +64,7 @@ class Store(Mapping[str, Array], Forked):
         if contents.manifest and contents.manifest.index_parts:
             import_now("pyarrow.compute", "pyarrow.parquet")
         self._contents = contents
-        # An array of a memoryview takes less time to make than one of an array.
-        self._maps: Recent[memoryview] = Recent(MAPS)
+        self._maps: Recent[_Map] = Recent(MAPS)
         self._opened: Table | None = None
         super().__init__()
 
@@ -88,15 +88,19 @@ class Store(Mapping[str, Array], Forked):
     def __getitem__(self, key: str) -> Array:
         """Raises `KeyError`; or what tells of a shard or an index that is damaged, or of a dataset that changed."""
         place = self._table.find(key) or self._absent(key)
-        return self._look(place, key) if self._is_local else self._read(places_of([place]), [key])[0]
+        if self._is_local:
+            return self._look(place, key, self._mapped(place[0]))
+        return self._read(places_of([place]), [key])[0]
 
     def get_many(self, keys: Iterable[str]) -> list[Array]:
         """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
-        find, look, absent = self._table.find, self._look, self._absent
-        if self._is_local:
-            return [look(find(key) or absent(key), key) for key in keys]
         names = list(keys)
-        return self._read(self._places(names), names)
+        if not self._is_local:
+            return self._read(self._places(names), names)
+        find, look, absent = self._table.find, self._look, self._absent
+        places = [find(key) or absent(key) for key in names]
+        maps = {number: self._mapped(number) for number in {place[0] for place in places}}
+        return [look(place, key, maps[place[0]]) for place, key in zip(places, names, strict=True)]
 
     def stack(self, keys: Iterable[str]) -> Array:
         """The arrays of these keys in one that is the caller's, in their order; all are of one dtype and shape.
@@ -159,17 +163,17 @@ class Store(Mapping[str, Array], Forked):
         hint = "" if isinstance(key, str) else ": its keys are strings"
         raise KeyError(f"{key!r:.200} is not in {self._contents.location}{hint}")
 
-    def _look(self, place: Place, key: str) -> Array:
+    def _look(self, place: Place, key: str, mapped: memoryview) -> Array:
         """A view of the mapped shard."""
-        file, start, spec = place
+        _, start, spec = place
         try:
-            return np.ndarray(spec.shape, spec.numpy, self._mapped(file), start)
+            return np.ndarray(spec.shape, spec.numpy, mapped, start)
         except (ValueError, OverflowError) as error:
             raise self._no_array(place, key, error) from None
 
     def _copied(self, places: Places, key: str) -> Array:
         """Tensors of mapped shards, alike, in one array; `key` is the first one's."""
-        first = self._look(places[0], key)
+        first = self._look(places[0], key, self._mapped(places[0][0]))
         copied = np.empty((len(places), *first.shape), first.dtype)
         if 0 < first.nbytes < LARGE:
             numbers, which = np.unique(places.files, return_inverse=True)
@@ -177,17 +181,20 @@ class Store(Mapping[str, Array], Forked):
             rows = copied.reshape(len(places), -1).view(np.uint8)
             Rows(maps, which, places.starts, first.nbytes).copy(0, len(places), rows)
         else:
-            for number, row in enumerate(copied):
-                row[...] = self._look(places[number], key)
+            for row, place in zip(copied, places, strict=True):
+                row[...] = self._look(place, key, self._mapped(place[0]))
         return copied
 
     def _mapped(self, number: int) -> memoryview:
-        found = self._maps.get(number)
-        return self._maps.keep(number, self._map(number)) if found is None else found
+        """The bytes of a file, which is whole now."""
+        found = self._maps.get(number) or self._maps.keep(number, self._map(number))
+        check_whole(self._contents, self.shards[number], found.file)
+        return found.bytes
 
-    def _map(self, number: int) -> memoryview:
+    def _map(self, number: int) -> _Map:
         assert isinstance(self._contents.folder, LocalFolder)
-        return map_file(self._contents, self.shards[number], Local(self._contents.folder)).data
+        file = map_file(self._contents, self.shards[number], Local(self._contents.folder))
+        return _Map(file, file.data.data)
 
     def _read(self, places: Places, keys: Sequence[str]) -> list[Array]:
         """Arrays of bytes that are read for them."""
@@ -232,6 +239,12 @@ class Store(Mapping[str, Array], Forked):
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what other processes read anew."""
         return Store, (self._contents,)
+
+
+class _Map(NamedTuple):
+    file: Mapped
+    # An array of a memoryview takes less time to make than one of an array.
+    bytes: memoryview
 
 
 def _said(place: Place) -> str:
