@@ -103,7 +103,7 @@ def test_workers_take_the_same_batches(points: Dataset, context: str, persistent
     assert in_steps([numbers(loader)]) == expected(batches, 1)[15:]
     # The next iteration is the next epoch, unless one is set.
     assert in_steps([numbers(loader)]) == expected(batches, 2)
-    assert batches.epoch == 2
+    assert batches.epoch == 3
     assert in_steps([numbers(loader)]) == expected(batches, 3)
     for epoch in (3, 1, 1):
         batches.set_epoch(epoch)

@@ -95,7 +95,7 @@ class Batches:
         epoch = index(epoch)
         if not 0 <= epoch < EPOCHS:
             raise ValueError(f"epoch is {epoch}, expected 0 to {EPOCHS - 1}")
-        if epoch == self.epoch:
+        if epoch == self._position.at[0]:
             self._position.hold()
         elif self._position.pending and epoch == self._loaded[0]:
             self._go_to(*self._loaded)
@@ -135,7 +135,8 @@ class Batches:
 
     @property
     def _current(self) -> Epoch:
-        return replace(self._plan, epoch=self._position.epoch, begun_at=self._position.begun_at)
+        epoch, begun_at = self._position.at
+        return replace(self._plan, epoch=epoch, begun_at=begun_at)
 
     def _state(self, batches: int) -> dict[str, Any]:
         return to_state(self._current, batches)

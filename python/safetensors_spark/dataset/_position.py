@@ -11,13 +11,14 @@ class Position:
         self.set(0, 0)
 
     @property
-    def epoch(self) -> int:
-        return self._epoch
+    def at(self) -> tuple[int, int]:
+        """The iteration's epoch, and the first place of that epoch's order that it takes."""
+        return self._epoch, self._begun_at
 
     @property
-    def begun_at(self) -> int:
-        """The first place of the epoch's order that the iteration takes."""
-        return self._begun_at
+    def epoch(self) -> int:
+        """The iteration's epoch, or the next one if all of it was taken."""
+        return self._epoch
 
     @property
     def pending(self) -> bool:

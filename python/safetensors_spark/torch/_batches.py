@@ -41,7 +41,9 @@ class BatchDataset(Batches, IterableDataset[Any]):
     where it is less than a sample for each, it joins the last step's batches, which then may have one sample more.
 
     After a full pass the next iteration is the next epoch; `set_epoch` says which one is next. Worker processes cannot
-    know how many of their batches are taken, so each iteration of a DataLoader with workers counts as a full pass.
+    know how many of their batches are taken, so each iteration of a DataLoader with workers counts as a full pass, and
+    `epoch` is the next one when they have made all batches, a few batches before the last one is taken. Set an epoch,
+    or load a state, before the DataLoader's iteration begins, not while its workers start.
 
     State is a place in that order, so that it is saved and loaded at once, and fits any number of ranks and workers.
     """
@@ -119,7 +121,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
         iteration.taken, self._resumed = self._resumed, 0
         first = worker.id + iteration.taken * worker.num_workers
         steps = range(first, len(iteration.epoch.steps), worker.num_workers)
-        return self._of_worker(iteration, steps)
+        makes_last = worker.id == (len(iteration.epoch.steps) - 1) % worker.num_workers
+        return self._of_worker(iteration, steps, makes_last)
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """The place after the batches that were taken, to save beside a model. It is the same on every rank.
@@ -167,10 +170,12 @@ class BatchDataset(Batches, IterableDataset[Any]):
         sending = (partial(_sent, moves, task) for task in self._tasks(epoch, steps))
         return map(moves.receive, run_ahead(sending, threads))
 
-    def _of_worker(self, iteration: Any, steps: range) -> Iterator[Any]:
+    def _of_worker(self, iteration: Any, steps: range, makes_last: bool) -> Iterator[Any]:
         for batch in self._run(iteration.epoch, steps, 0):
             iteration.taken += 1
             yield batch
+        if makes_last:
+            self._position.ended()
 
 
 def _sent(moves: Transfer, task: Callable[[], Any]) -> Any:

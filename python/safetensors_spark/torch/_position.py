@@ -9,19 +9,36 @@ from torch.utils.data import get_worker_info
 
 from safetensors_spark.dataset._position import Position
 
-# Who began the last iteration. Other numbers are iterations of workers.
-_NOBODY, _MAIN, _WORKERS = range(3)
-_MOST = 1 << 29
+# What the main process did: set where the next iteration begins, begin one itself, or hold the epoch of its own
+# iteration or of the workers'.
+_SET, _BEGUN, _HELD, _HELD_OF_WORKERS = range(4)
+
+# Rows of the shared memory: the last setting's serial, the last iteration's row, and the number of the last iteration
+# that has ended; some settings; some iterations; for each worker the number of its last iteration.
+_LAST, _SETTINGS, _ITERATIONS, _WORKERS = 0, range(1, 5), range(5, 69), range(69, 1093)
 
 
-class _Word(NamedTuple):
-    """What workers read and replace as a whole, so that all workers of an iteration find the same."""
+class _Setting(NamedTuple):
+    """The main process's last word."""
 
+    serial: int
+    what: int
     epoch: int
-    iteration: int = _NOBODY
-    # Whether the iteration begins where a state says, and not at the first place.
-    loaded: bool = True
-    held: bool = False
+    place: int
+
+
+class _Iteration(NamedTuple):
+    """An iteration of workers.
+
+    `name` is the same in all its workers, `number` is greater than those of iterations before, and `serial` is that of
+    the last setting then.
+    """
+
+    name: int
+    number: int
+    serial: int
+    epoch: int
+    place: int
 
 
 class SharedPosition(Position):
@@ -29,79 +46,133 @@ class SharedPosition(Position):
 
     A DataLoader copies the dataset to its workers, once for each iteration, or once for all of them. Workers are ahead
     of what is taken, and cannot know whether all of it is. So each iteration of workers counts as a full pass.
+
+    The worker that begins an iteration first decides where, and the others find that under the iteration's name. Some
+    of them may begin it when others are in the next one already. Workers write iterations, the main process writes
+    settings, so that no process replaces what another one has written meanwhile. Processes have no lock in common:
+    one that died would keep it.
     """
 
     def __init__(self) -> None:
-        # A word, and the place that was set.
-        self._shared = torch.zeros(2, dtype=torch.int64).share_memory_()
+        self._shared = torch.zeros((_WORKERS.stop, 5), dtype=torch.int64).share_memory_()
+        # In a worker: how many iterations it has begun, the last one of them, and where a state says to go on.
         self._iterations = 0
+        self._own: _Iteration | None = None
         self._resumed: tuple[int, int] | None = None
         super().__init__()
 
     @property
-    def epoch(self) -> int:
-        return self._read().epoch
+    def at(self) -> tuple[int, int]:
+        last = self._own or self._newest()
+        return last.epoch, last.place
 
     @property
-    def begun_at(self) -> int:
-        return int(self._shared[1]) if self._read().loaded else 0
+    def epoch(self) -> int:
+        last = self._own or self._newest()
+        return last.epoch + (isinstance(last, _Iteration) and last.number == self._word(2))
 
     @property
     def pending(self) -> bool:
-        return self._read().iteration == _NOBODY
+        last = self._newest()
+        return isinstance(last, _Setting) and last.what == _SET
 
     @property
     def by_workers(self) -> bool:
         """Whether the last iteration was that of worker processes."""
-        return get_worker_info() is None and self._read().iteration >= _WORKERS
+        last = self._newest()
+        return get_worker_info() is None and (isinstance(last, _Iteration) or last.what == _HELD_OF_WORKERS)
 
     def set(self, epoch: int, place: int) -> None:
-        self._shared[1] = place
-        self._write(_Word(epoch))
+        self._say(_SET, epoch, place)
 
     def hold(self) -> None:
         if not self.pending:
-            self._write(self._read()._replace(held=True))
+            self._say(_HELD_OF_WORKERS if self.by_workers else _HELD, *self.at)
 
     def begin(self, complete: bool) -> None:
-        found = self._read()
         worker = get_worker_info()
         if worker is None:
-            mine, complete = _MAIN, complete or found.iteration >= _WORKERS
-        else:
-            mine, complete = self._iteration(worker.seed - worker.id), found.iteration >= _WORKERS
-        if self._resumed is not None:
-            epoch, self._shared[1] = self._resumed
-            self._resumed = None
-            self._write(_Word(epoch, mine))
-        elif found.iteration == _NOBODY:
-            self._write(found._replace(iteration=mine))
-        elif found.iteration != mine or worker is None:
-            self._write(_Word(found.epoch + (complete and not found.held), mine, loaded=False))
+            self._say(_BEGUN, *self._next(self._newest(), complete))
+            return
+        self._iterations += 1
+        # A DataLoader draws a seed for each iteration, and workers that persist count.
+        name = 1 + (worker.seed - worker.id + self._iterations) % (1 << 62)
+        mine = _WORKERS[worker.id % len(_WORKERS)]
+        # Before the iteration is looked for: what begins meanwhile is not the one before it.
+        setting, before = self._setting(), self._last_iteration()
+        if self._own is not None and self._own.number > before.number:
+            before = self._own
+        found = self._iteration(name)
+        # Who seeds PyTorch anew draws the same seed again: a worker is in an iteration of the same name only once.
+        if found is None or found.number <= self._word(0, mine):
+            found = self._first(name, before, setting)
+        self._own = found
+        self._shared[mine, 0] = found.number
 
     def end(self) -> None:
-        found = self._read()
-        self.set(found.epoch + (not found.held), 0)
+        last = self._newest()
+        held = isinstance(last, _Setting) and last.what == _HELD
+        self.set(last.epoch + (not held), 0)
+
+    def ended(self) -> None:
+        """The worker that makes the last batch has made it, and is asked for another one."""
+        if self._own is not None:
+            self._shared[_LAST, 2] = self._own.number
 
     def resume(self, epoch: int, begun_at: int) -> None:
         """A worker goes on with an iteration that was begun at this place; all its workers say the same."""
         self._resumed = epoch, begun_at
 
-    def _iteration(self, seed: int) -> int:
-        """The same number in all workers of an iteration, and another one in the next: DataLoader draws a seed for
-        each, and workers that persist count.
-        """
-        self._iterations += 1
-        return _WORKERS + (seed + self._iterations) % (_MOST - _WORKERS)
+    def _next(self, last: _Setting | _Iteration, complete: bool) -> tuple[int, int]:
+        """Where an iteration begins after this."""
+        if isinstance(last, _Iteration):
+            return last.epoch + 1, 0
+        if last.what == _SET:
+            return last.epoch, last.place
+        return last.epoch + (complete and last.what == _BEGUN), 0
 
-    def _read(self) -> _Word:
-        word = int(self._shared[0])
-        return _Word(word & 0xFFFFFFFF, word >> 34, bool(word >> 32 & 1), bool(word >> 33 & 1))
+    def _first(self, name: int, before: _Iteration, setting: _Setting) -> _Iteration:
+        """Begins an iteration that no other worker has begun."""
+        epoch, place = self._resumed or self._next(_newer(setting, before), complete=False)
+        self._resumed = None
+        begun = _Iteration(name, before.number + 1, setting.serial, epoch, place)
+        row = _ITERATIONS[name % len(_ITERATIONS)]
+        self._shared[row, 1:] = torch.tensor(begun[1:])
+        self._shared[row, 0] = name
+        if self._last_iteration().number < begun.number:
+            self._shared[_LAST, 1] = row
+        return begun
 
-    def _write(self, word: _Word) -> None:
-        self._shared[0] = word.iteration << 34 | word.held << 33 | word.loaded << 32 | word.epoch
+    def _newest(self) -> _Setting | _Iteration:
+        return _newer(self._setting(), self._last_iteration())
+
+    def _setting(self) -> _Setting:
+        return _Setting(*self._shared[_row(self._word(0))].tolist()[:4])
+
+    def _say(self, what: int, epoch: int, place: int) -> None:
+        serial = self._word(0) + 1
+        self._shared[_row(serial), :4] = torch.tensor([serial, what, epoch, place])
+        self._shared[_LAST, 0] = serial
+
+    def _last_iteration(self) -> _Iteration:
+        return _Iteration(*self._shared[self._word(1) or _ITERATIONS[0]].tolist())
+
+    def _iteration(self, name: int) -> _Iteration | None:
+        found = _Iteration(*self._shared[_ITERATIONS[name % len(_ITERATIONS)]].tolist())
+        return found if found.name == name else None
+
+    def _word(self, column: int, row: int = _LAST) -> int:
+        return int(self._shared[row, column])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         # A copy that was not sent to a worker has workers of its own.
         self._shared = self._shared.share_memory_()
+
+
+def _newer(setting: _Setting, iteration: _Iteration) -> _Setting | _Iteration:
+    return iteration if iteration.serial >= setting.serial else setting
+
+
+def _row(serial: int) -> int:
+    return _SETTINGS[serial % len(_SETTINGS)]
