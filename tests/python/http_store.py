@@ -4,6 +4,7 @@ import base64
 import http.server
 import re
 import threading
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,7 +87,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send_file(self, name: str, content: bytes, body: bool) -> None:
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        status = 200
+        status, tag = 200, zlib.crc32(content)
         if asked and self.store.ranges:
             status, content = 206, content[int(asked[1]) : int(asked[2]) + 1 if asked[2] else None]
         if body and name == self.store.holds and not self.store.holding.is_set():
@@ -96,7 +97,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.store.broken[name] -= 1
             self._send(status, content, body, cut=len(content) // 2)
         else:
-            self._send(status, content, body)
+            self._send(status, content, body, {"ETag": f'"{tag}"'})
 
     def _send(
         self, status: int, content: bytes, body: bool, headers: dict[str, str] | None = None, cut: int | None = None

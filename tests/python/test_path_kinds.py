@@ -139,3 +139,42 @@ def test_an_index_of_a_checkpoint_that_is_odd(tmp_path: Path, content: str) -> N
     (tmp_path / INDEX).write_text(content)
     with pytest.raises(sts.InvalidCheckpointError, match=f"{INDEX} is not a valid checkpoint index"):
         open_store(tmp_path)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "text").write_text("")
+    for name, said in (
+        ("nothing", f"{tmp_path}/nothing is not there"),
+        ("text/nothing", f"{tmp_path}/text/nothing is not there"),
+        ("a.safetensors", f"{tmp_path}/a.safetensors is not there"),
+        ("dangling", f"{tmp_path}/dangling is a link that leads nowhere"),
+        ("*.st", f"{tmp_path}/*.st is not there: patterns are not expanded, give the folder or one file"),
+    ):
+        with pytest.raises(FileNotFoundError, match=f"^{re.escape(said)}$"):
+            open_store(tmp_path / name)
+
+
+def test_a_path_that_would_be_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "a.safetensors", x=[1, 2])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(sts.SafetensorsSparkError, match="the path is empty: give a folder"):
+        open_dataset("")
+    with pytest.raises(
+        sts.SafetensorsSparkError, match="file://points is of another machine, `points`: write file:///path"
+    ):
+        open_dataset("file://points")
+    assert open_dataset(".")["x"].tolist() == [1, 2]
+    assert open_dataset(f"file://localhost{tmp_path}")["x"].tolist() == [1, 2]
+
+
+def test_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "a.safetensors", x=[1, 2])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    for path in ("~", "~/", "~/a.safetensors", Path("~/a.safetensors")):
+        assert open_store(path)["x"].tolist() == [1, 2]
+    # Some programs name files so.
+    save(tmp_path / "~b.safetensors", x=[3])
+    monkeypatch.chdir(tmp_path)
+    assert open_store("~b.safetensors")["x"].tolist() == [3]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -15,7 +16,17 @@ from safetensors_spark._files.checkpoint import index_among, is_index, read_weig
 from safetensors_spark._files.header import Header, read_header
 from safetensors_spark._files.manifest import MANIFEST, Manifest, Shard, read_manifest
 from safetensors_spark._files.remote import RemoteFolder
-from safetensors_spark._files.storage import Folder, StorageOptions, open_folder
+from safetensors_spark._files.storage import (
+    NOT_REGULAR,
+    FileVersion,
+    Folder,
+    LocalFolder,
+    StorageOptions,
+    checked_path,
+    open_folder,
+)
+
+_LOGGER = logging.getLogger("safetensors_spark")
 
 SUFFIX = ".safetensors"
 
@@ -33,6 +44,7 @@ class Contents:
         names: the length of each file in the folder; of the one file, if the path names one.
         manifest: a dataset's.
         weights: a checkpoint's: the file of each tensor.
+        versions: what tells each file from another one that takes its place, where no manifest does.
     """
 
     folder: Folder
@@ -41,6 +53,7 @@ class Contents:
     names: Mapping[str, int]
     manifest: Manifest | None = None
     weights: Mapping[str, str] | None = None
+    versions: Mapping[str, FileVersion | str] = field(default_factory=dict)
 
     @property
     def location(self) -> str:
@@ -69,16 +82,25 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
 
     Raises:
         FileNotFoundError: nothing is there, or no safetensors file.
+        SafetensorsSparkError: the path is empty, or what is there is no regular file.
         InvalidManifestError, InvalidCheckpointError: the manifest or the checkpoint's index is not valid.
         DatasetChangedError: writers commit faster than the dataset can be listed.
     """
-    text = os.fspath(path)
+    text = checked_path(path)
     parent, name = _split(text)
     if name == MANIFEST or name.endswith(SUFFIX) or is_index(name) or Path(text).is_file():
         folder = open_folder(parent, storage_options)
         if folder.is_file(name):
             return _of_file(folder, name)
-    return _of_folder(open_folder(text, storage_options))
+    folder = open_folder(text, storage_options)
+    try:
+        if isinstance(folder, LocalFolder):
+            folder.check()
+        return _of_folder(folder)
+    except FileNotFoundError as error:
+        if not re.search(r"[*?\[]", name):
+            raise
+        raise FileNotFoundError(f"{error}: patterns are not expanded, give the folder or one file") from None
 
 
 def _split(path: str) -> tuple[str, str]:
@@ -98,7 +120,7 @@ def _of_file(folder: Folder, name: str) -> Contents:
     if is_index(name):
         return _checkpoint(folder, name)
     length = folder.size(name)
-    return Contents(folder, "file", (Shard(name, length),), {name: length})
+    return Contents(folder, "file", (Shard(name, length),), {name: length}, versions=folder.versions([name]))
 
 
 def _of_folder(folder: Folder) -> Contents:
@@ -107,10 +129,26 @@ def _of_folder(folder: Folder) -> Contents:
         return Contents(folder, "dataset", manifest.shards, names, manifest=manifest)
     if index := index_among(names, folder.location):
         return _checkpoint(folder, index)
-    shards = tuple(Shard(name, names[name]) for name in sorted(names) if name.endswith(SUFFIX) and name[0] not in "_.")
+    if isinstance(folder, LocalFolder):
+        _check_left_out(folder)
+    shards = tuple(Shard(name, names[name]) for name in sorted(names) if _is_data(name))
     if not shards:
         raise FileNotFoundError(f"{folder.location} has no {MANIFEST}, no checkpoint's index, and no *{SUFFIX} files")
-    return Contents(folder, "folder", shards, names)
+    return Contents(folder, "folder", shards, names, versions=folder.versions([shard.file for shard in shards]))
+
+
+def _is_data(name: str) -> bool:
+    return name.endswith(SUFFIX) and name[0] not in "_."
+
+
+def _check_left_out(folder: LocalFolder) -> None:
+    """Warn of what has the name of a data file and is none. Raises `SafetensorsSparkError` for a pipe and the like."""
+    for name, what in sorted(folder.left_out().items()):
+        if not _is_data(name):
+            continue
+        if what == NOT_REGULAR:
+            raise folder.not_regular(name)
+        _LOGGER.warning("%s is left out: it is %s", printable(f"{folder.location}/{name}"), what)
 
 
 def _checkpoint(folder: Folder, index: str) -> Contents:
@@ -118,7 +156,8 @@ def _checkpoint(folder: Folder, index: str) -> Contents:
     wanted = sorted(set(weights.values()))
     names = _names(folder, wanted)
     shards = tuple(Shard(name, names.get(name)) for name in wanted)
-    return Contents(folder, "checkpoint", shards, names, weights=weights)
+    versions = folder.versions(wanted)
+    return Contents(folder, "checkpoint", shards, names, weights=weights, versions=versions)
 
 
 def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:

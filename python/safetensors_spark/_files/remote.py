@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import RawIOBase
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote, unquote
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 # Files whose lengths are asked for at the same time.
 _THREADS = 16
+
+# What file systems of fsspec call a checksum of a file, or a number of its content; and when it was written.
+_TAGS = ("ETag", "etag", "e_tag", "content_md5", "md5Checksum", "blob_id", "sha", "CRC")
+_TIMES = (
+    "LastModified", "last_modified", "Last-Modified", "mtime", "modified", "modificationTime", "modifiedTime",
+    "timeModified", "updated", "last_write_time", "modify", "date_time", "created",
+)  # fmt: skip
 
 _T = TypeVar("_T")
 
@@ -60,10 +68,7 @@ class RemoteFolder:
 
     def lengths(self, names: Iterable[str]) -> dict[str, int]:
         """The lengths of those of these files that are there."""
-        wanted = sorted({name for name in names if name})
-        with ThreadPoolExecutor(_THREADS) as threads:
-            found = zip(wanted, threads.map(self._length, wanted), strict=True)
-            return {name: length for name, length in found if length is not None}
+        return self._of_each({name for name in names if name}, self.size)
 
     def is_file(self, name: str) -> bool:
         """Whether there is a file by this name."""
@@ -104,22 +109,45 @@ class RemoteFolder:
 
     def version(self, name: str) -> str:
         """Another text where the store has other bytes by that name, as far as it tells."""
-        if self.is_http:
-            about = self._call(name, lambda: self.filesystem.info(self._path(name)))
-            return str([about.get(header) for header in ("ETag", "Last-Modified")])
-        return str(self._call(name, lambda: self.filesystem.ukey(self._path(name))))
+        return _version(self._call(name, lambda: self._about(name)))
+
+    def versions(self, names: Iterable[str]) -> dict[str, str]:
+        """The versions of those of these files that are there, by one listing where that tells them."""
+        wanted = set(names)
+        if self.is_http or len(wanted) == 1:
+            return self._of_each(wanted, self.version)
+        found = self._call("", lambda: self.filesystem.ls(self._path(""), detail=True))
+        versions = ((one["name"].rsplit("/", 1)[-1], _version(one)) for one in found)
+        return {name: version for name, version in versions if name in wanted}
+
+    def _about(self, name: str) -> Mapping[str, Any]:
+        # Some file systems remember what they have listed.
+        self.filesystem.invalidate_cache(self._path(name))
+        return cast(Mapping[str, Any], self.filesystem.info(self._path(name)))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{quote(name) if self.is_http else name}{self._query}"
 
-    def _length(self, name: str) -> int | None:
-        try:
-            return self.size(name)
-        except FileNotFoundError:
-            return None
+    def _of_each(self, names: Iterable[str], ask: Callable[[str], _T]) -> dict[str, _T]:
+        """What is asked of those of these files that are there, side by side."""
+
+        def answer(name: str) -> list[tuple[str, _T]]:
+            try:
+                return [(name, ask(name))]
+            except FileNotFoundError:
+                return []
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return dict(chain.from_iterable(threads.map(answer, sorted(names))))
 
     def _call(self, name: str, call: Callable[[], _T]) -> _T:
         return retried(printable(f"{self.location}/{name}".rstrip("/")), call)
+
+
+def _version(about: Mapping[str, Any]) -> str:
+    """What a store says of a file's content, or else of its time, in listings as well as of one file."""
+    tags = [str(about[name]).strip('"') for name in _TAGS if about.get(name)]
+    return (tags or [str(about[name]) for name in _TIMES if about.get(name)] or [""])[0]
 
 
 def _cut(content: bytes, start: int, end: int | None) -> bytes:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from errno import ELOOP, ENOENT
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from safetensors_spark._errors import MissingExtraError, SafetensorsSparkError
+from safetensors_spark._errors import MissingExtraError, SafetensorsSparkError, printable
 from safetensors_spark._extras import require
 from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.secrets import without_secrets
 
 StorageOptions = Mapping[str, Any]
+
+# What an entry of a folder may be that is no file.
+FOLDER, LINK, NOT_REGULAR = "a folder", "a link that leads nowhere", "not a regular file"
 
 
 def is_plain_name(name: str) -> bool:
@@ -30,9 +36,13 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
     """
     if not isinstance(storage_options, Mapping | None):
         raise TypeError(f"storage_options is a {type(storage_options).__name__}, expected a dictionary")
-    text = os.fspath(path)
+    text = checked_path(path)
     parts = urlsplit(text)
     if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise SafetensorsSparkError(
+                f"{text} is of another machine, `{parts.netloc}`: write file:///path, or the path alone."
+            )
         return LocalFolder(Path(unquote(parts.path)))
     # `c:\data` is a path too.
     if len(parts.scheme) < 2:
@@ -49,6 +59,35 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
     return RemoteFolder(filesystem, root)
 
 
+@dataclass(frozen=True, eq=False)
+class FileVersion:
+    """Tells a file from another one that takes its place, or that is written to: they are not equal.
+
+    Times are in nanoseconds. A backup gives a file another time of change, and some mounts give it another inode.
+    """
+
+    modified: int
+    inode: int
+    changed: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FileVersion) or self.modified != other.modified:
+            return False
+        return self.inode == other.inode or self.changed == other.changed
+
+    @staticmethod
+    def of(found: os.stat_result) -> FileVersion:
+        return FileVersion(found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """The path as text, with the user's home directory for `~`. Raises `SafetensorsSparkError` for an empty one."""
+    text = os.fspath(path)
+    if not text:
+        raise SafetensorsSparkError("the path is empty: give a folder, a file or a URL; `.` is the working directory.")
+    return str(Path(text).expanduser()) if re.match(r"~(?![^/\\])", text) else text
+
+
 class LocalFolder:
     """A folder of this machine. What is not there raises `FileNotFoundError`, as in one behind fsspec."""
 
@@ -59,6 +98,19 @@ class LocalFolder:
     def location(self) -> str:
         """What errors and reports call it: an absolute path, or a URL."""
         return str(self.path)
+
+    def check(self) -> None:
+        """Raises `FileNotFoundError`, or `SafetensorsSparkError` for what is no folder."""
+        if self.path.is_dir():
+            return
+        if self.path.exists():
+            raise self.not_regular("")
+        what = f"is {LINK}" if self.path.is_symlink() else "is not there"
+        raise FileNotFoundError(printable(f"{self.path} {what}"))
+
+    def not_regular(self, name: str) -> SafetensorsSparkError:
+        """What to say of a pipe, a socket or a device, as Spark does."""
+        return SafetensorsSparkError(f"{self.path / name} is {NOT_REGULAR}. Remove it, or read another path.")
 
     def names(self) -> dict[str, int]:
         """The files directly in it, and their lengths."""
@@ -73,6 +125,26 @@ class LocalFolder:
                     if error.errno not in (ENOENT, ELOOP):
                         raise
         return lengths
+
+    def left_out(self) -> dict[str, str]:
+        """What is directly in it and is neither a file nor absent by now: what it is, by name.
+
+        A file that is not regular, such as a pipe, is none.
+        """
+        found = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if what := _no_file(entry):
+                    found[entry.name] = what
+        return found
+
+    def versions(self, names: Iterable[str]) -> dict[str, FileVersion]:
+        """The versions of those of these files that are there."""
+        found = {}
+        for name in names:
+            with suppress(FileNotFoundError):
+                found[name] = FileVersion.of((self.path / name).stat())
+        return found
 
     def is_file(self, name: str) -> bool:
         """Whether there is a file by this name."""
@@ -91,6 +163,16 @@ class LocalFolder:
     def open(self, name: str) -> BinaryIO:
         """The file as one that may be read anywhere."""
         return (self.path / name).open("rb")
+
+
+def _no_file(entry: os.DirEntry[str]) -> str | None:
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:
+        if entry.is_symlink() and error.errno in (ENOENT, ELOOP):
+            return LINK
+        return None
+    return None if stat.S_ISREG(mode) else FOLDER if stat.S_ISDIR(mode) else NOT_REGULAR
 
 
 Folder: TypeAlias = LocalFolder | RemoteFolder

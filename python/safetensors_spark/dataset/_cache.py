@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,10 +57,12 @@ class Downloads:
     def _get(self, shard: Shard) -> Mapped:
         """The shard out of the cache."""
         assert shard.bytes is not None
-        version = f"{shard.bytes} {shard.crc32c or self._folder.version(shard.file)}"
+        version = shard.crc32c or self._folder.version(shard.file)
         download = partial(self._download, shard)
-        with self._cache.open(self._folder.location, shard.file, version, shard.bytes, download) as opened:
-            return mapped(opened)
+        with self._cache.open(
+            self._folder.location, shard.file, f"{shard.bytes} {version}", shard.bytes, download
+        ) as opened:
+            return replace(mapped(opened), version=version)
 
     def _download(self, shard: Shard, target: Path) -> None:
         name, begun = f"{self._folder.location}/{shard.file}", time.monotonic()

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark._files.storage import FileVersion
 
 # Smaller files are read, which takes less time than to map them.
 _SMALL = 64 << 10
@@ -29,6 +30,7 @@ class Mapped:
     """
 
     data: Array
+    version: FileVersion | str
     # Where the file was mapped, and which one it is; None where nobody can take its bytes away.
     _path: bytes | None = None
     _file: tuple[int, int] | None = None
@@ -51,13 +53,16 @@ class Mapped:
 def mapped(file: BinaryIO) -> Mapped:
     """The bytes of a file that was opened by its path."""
     found = os.fstat(file.fileno())
+    version = FileVersion.of(found)
     if found.st_size < _SMALL:
-        return Mapped(np.frombuffer(file.read(), np.uint8))
+        return Mapped(np.frombuffer(file.read(), np.uint8), version)
     if sys.platform == "win32":
         # Windows cuts no file off that is mapped.
-        return Mapped(_read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)))
+        return Mapped(
+            _read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)), version
+        )
     data = np.asarray(_Map(file.fileno(), found.st_size))
-    return Mapped(data, os.fsencode(Path(file.name).absolute()), (found.st_dev, found.st_ino))
+    return Mapped(data, version, os.fsencode(Path(file.name).absolute()), (found.st_dev, found.st_ino))
 
 
 # From Python 3.13 on, `mmap.mmap(..., trackfd=False)` does the same.

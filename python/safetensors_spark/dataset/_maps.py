@@ -5,6 +5,7 @@ from __future__ import annotations
 from safetensors_spark._errors import DamagedShardError, DatasetChangedError, printable
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Manifest, Shard, read_manifest
+from safetensors_spark._files.storage import FileVersion
 from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._mapped import Mapped
 
@@ -19,7 +20,17 @@ def map_file(contents: Contents, shard: Shard, files: Local | Downloads) -> Mapp
     except FileNotFoundError:
         raise missing(contents, shard) from None
     check_length(contents, shard, len(found.data))
+    check_version(contents, shard, found.version)
     return found
+
+
+def check_version(contents: Contents, shard: Shard, version: FileVersion | str) -> None:
+    """Raises `DatasetChangedError` if another file has taken the shard's place, where no manifest tells them apart."""
+    if contents.versions.get(shard.file, version) != version:
+        raise DatasetChangedError(
+            f"{contents.folder.location}/{shard.file} has been replaced since {contents.location} was opened, or "
+            "written to: open it again."
+        )
 
 
 def check_whole(contents: Contents, shard: Shard, found: Mapped) -> None:

@@ -16,11 +16,12 @@ from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import IndexPart, Shard
 from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark._files.remote import RemoteFolder
 from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark._files.tensors import Tensors
 from safetensors_spark.dataset._block import Block, Place, Places, TensorSpec, find_in, joined
 from safetensors_spark.dataset._index_blocks import IndexBlocks
-from safetensors_spark.dataset._maps import check_length, missing
+from safetensors_spark.dataset._maps import check_length, check_version, missing
 from safetensors_spark.dataset._recent import Recent
 
 # So many keys of an index are kept in memory.
@@ -144,6 +145,9 @@ def _tensors(contents: Contents, shard: Shard) -> tuple[Tensors, int]:
     check_length(contents, shard, length)
     try:
         header = contents.header(shard)
+        # Of local ones the file that is mapped is checked.
+        if shard.file in contents.versions and isinstance(contents.folder, RemoteFolder):
+            check_version(contents, shard, contents.folder.version(shard.file))
     except FileNotFoundError:
         raise missing(contents, shard) from None
     weights = contents.weights
