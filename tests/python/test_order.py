@@ -7,7 +7,7 @@ from math import factorial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safetensors_spark._files.manifest import Shard
@@ -63,6 +63,7 @@ def model(sizes: list[tuple[int, int]], shuffle: Shuffle, epoch: int) -> list[in
     return order
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 200), st.integers(0, 2**40), st.integers(0, 1000), st.randoms())
 def test_the_order_is_the_model_s(sizes: list[tuple[int, int]], window: int, seed: int, epoch: int, at: object) -> None:
     shuffle = Shuffle(seed, window)
@@ -85,6 +86,7 @@ def test_a_window_has_no_more_shards_than_can_be_open() -> None:
     assert [len(window) for window in windows] == [128, 128, 44]
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 200), st.booleans())
 def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int, shuffled: bool) -> None:
     everything = shards(sizes)
@@ -101,6 +103,7 @@ def test_the_shards_of_what_comes_next(sizes: list[tuple[int, int]], window: int
             assert coming == everything[everything.index(needed[place]) :][:2]
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 200), st.data())
 def test_the_shards_of_a_window_and_the_next_one_and_none_behind_a_stop(
     sizes: list[tuple[int, int]], window: int, data: st.DataObject
@@ -123,6 +126,7 @@ def test_an_order_stays_what_it_is() -> None:
     assert permuted(np.arange(3) + 10**12, 10**15, 3).tolist() == [279991978964431, 137931378293787, 299564361254965]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 5000), st.integers(0, 2**64 - 1))
 def test_a_permutation_has_each_number_once(size: int, key: int) -> None:
     found = permuted(np.arange(size), size, key)

@@ -85,6 +85,27 @@ def test_a_process_forked_during_the_first_look_up(
     assert store["b"].tolist() == [2.0]
 
 
+@pytest.mark.parametrize("taken", [1, 9])
+def test_a_forked_process_goes_on_with_an_iterator(tmp_path: Path, taken: int) -> None:
+    """Its parent's threads may be in the middle of a transform."""
+    save_file({"n": np.arange(20)}, tmp_path / "0.safetensors")
+    parent, go_on = os.getpid(), Event()
+
+    def transform(batch: dict[str, Any]) -> list[int]:
+        numbers: list[int] = batch["n"].tolist()
+        if numbers[0] >= 2 * taken and os.getpid() == parent:
+            go_on.wait()
+        return numbers
+
+    iterator = iter(open_dataset(tmp_path).batches(2, transform=transform))
+    expected = [[number, number + 1] for number in range(0, 20, 2)]
+    assert [next(iterator) for _ in range(taken)] == expected[:taken]
+    code = exit_code_of_child(lambda: list(iterator) == expected[taken:])
+    go_on.set()
+    assert code == 0
+    assert list(iterator) == expected[taken:]
+
+
 IMPORTS = """
 import sys
 import fsspec
