@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -256,12 +257,75 @@ def test_arguments_out_of_range(points: Dataset) -> None:
         ({"rank": 2, "world_size": 2}, "rank is 2, expected 0 to 1"),
         ({"rank": -1}, "rank is -1, expected 0 to 0"),
         ({"rank": 1}, "rank is 1, expected 0 to 0"),
+        ({"world_size": 0}, "world_size is 0, expected 1 or more"),
     ]
     for options, message in wrong:
         with pytest.raises(ValueError, match=message):
             points.batches(**{"batch_size": 3} | options)
     with pytest.raises(ValueError, match="epoch is -1, expected 0 to 4294967295"):
         points.batches(3).set_epoch(-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": "3"}, "batch_size is '3', expected a whole number"),
+        ({"batch_size": 2.5}, "batch_size is 2.5, expected a whole number"),
+        ({"batch_size": True}, "batch_size is True, expected a whole number"),
+        ({"threads": "a"}, "threads is 'a', expected a whole number"),
+        ({"seed": None, "shuffle": True}, "seed is None, expected a whole number"),
+        ({"rank": "0"}, "rank is '0', expected a whole number"),
+        ({"transform": 3}, "transform is 3, expected a function that takes a batch"),
+        ({"dtype": "bogus"}, "dtype is 'bogus', expected a dtype of numbers as NumPy has it, such as np.float32 or"),
+        ({"dtype": "F16"}, "dtype is 'F16', expected"),
+        ({"dtype": "S5"}, "dtype is 'S5', expected"),
+        ({"dtype": {"x": "bogus"}}, "dtype is 'bogus', expected"),
+        ({"dtype": {"x": None}}, "dtype is None, expected"),
+    ],
+)
+def test_arguments_of_another_kind(points: Dataset, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        points.batches(**{"batch_size": 3} | options)
+    assert message in str(raised.value)
+
+
+def test_an_epoch_is_a_whole_number(points: Dataset) -> None:
+    with pytest.raises(TypeError, match=r"epoch is 1\.5, expected a whole number"):
+        points.batches(3).set_epoch(1.5)  # type: ignore[arg-type]
+
+
+def test_repr(points: Dataset) -> None:
+    where = points.samples.contents.location
+    assert repr(points.batches(3)) == f"<Batches of {where}: 12 batches of 3 samples, in order, epoch 0>"
+    batches = shuffled(points, 4, rank=1, world_size=2)
+    batches.set_epoch(6)
+    assert repr(batches) == f"<Batches of {where}: 5 batches of 4 samples, shuffled with seed 8, rank 1 of 2, epoch 6>"
+
+
+def test_fewer_samples_than_ranks(tmp_path: Path) -> None:
+    """A rank without a batch would have the others wait for ever."""
+    points = shards(tmp_path / "few", [2, 1])
+    with pytest.warns(UserWarning, match="has 3 samples for 5 ranks: .* some samples are taken by several ranks"):
+        ranks = [points.batches(4, rank=rank, world_size=5) for rank in range(5)]
+    assert [numbers(rank) for rank in ranks] == [[0], [1], [2], [0], [1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert numbers(points.batches(4, rank=1, world_size=5, drop_last=True)) == []
+        assert numbers(points.batches(4, rank=1, world_size=3)) == [1]
+
+
+def test_iterators_at_the_same_time(points: Dataset) -> None:
+    batches = shuffled(points)
+    first, second = zip(*zip(batches, batches, strict=True), strict=True)
+    assert numbers(first) == numbers(second) == order(points, 0)
+    # The one that was begun last says how far it is.
+    left, right = iter(batches), iter(batches)
+    assert numbers([next(left), next(left), next(right)]) == [*order(points, 1)[:6], *order(points, 1)[:3]]
+    assert batches.state_dict()["batches"] == 1
+    assert numbers(left) == order(points, 1)[6:]
+    assert (batches.epoch, batches.state_dict()["batches"]) == (1, 1)
+    assert numbers(right) == order(points, 1)[3:]
+    assert batches.epoch == 2
 
 
 def test_no_samples(tmp_path: Path) -> None:

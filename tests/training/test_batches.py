@@ -14,9 +14,9 @@ from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from safetensors_spark import SafetensorsSparkError
-from safetensors_spark.dataset import Dataset, open_dataset
+from safetensors_spark.dataset import Dataset, open_dataset, open_store
 from safetensors_spark.dataset._order import Order
-from safetensors_spark.torch import BatchDataset
+from safetensors_spark.torch import BatchDataset, SampleDataset
 from training.conftest import Folder
 
 COUNTS = [7, 1, 12, 9, 5]
@@ -215,6 +215,14 @@ def test_workers_are_ahead_of_what_was_taken(points: Dataset) -> None:
     taken = next(loader)["n"].tolist()
     with pytest.raises(SafetensorsSparkError, match=r"say how many were taken, `state_dict\(batches=...\)`"):
         batches.state_dict()
+    for wrong, error, message in (
+        (-3, ValueError, "batches is -3, expected 0 to 12"),
+        (300, ValueError, "batches is 300, expected 0 to 12"),
+        (1.5, TypeError, r"batches is 1\.5, expected a whole number"),
+        ("1", TypeError, "batches is '1', expected a whole number"),
+    ):
+        with pytest.raises(error, match=message):
+            batches.state_dict(batches=wrong)  # type: ignore[arg-type]
     state = batches.state_dict(batches=1)
     other = dataset(points)
     other.load_state_dict(state)
@@ -246,6 +254,48 @@ def test_ranks_by_default(points: Dataset, monkeypatch: pytest.MonkeyPatch) -> N
         BatchDataset(points, 0)
     with pytest.raises(ValueError, match="window_bytes is 0, expected 1 or more"):
         BatchDataset(points, 1, window_bytes=0)
+
+
+def test_dtypes_by_name(points: Dataset) -> None:
+    batch = next(iter(dataset(points, dtype="bfloat16")))
+    assert (batch["x"].dtype, batch["n"].dtype) == (torch.bfloat16, torch.int64)
+    batch = next(iter(dataset(points, dtype={"n": "int32"})))
+    assert (batch["x"].dtype, batch["n"].dtype) == (torch.float32, torch.int32)
+    for wrong in (np.float32, "bogus", "F16", "Tensor", 3):
+        for dtype in (wrong, {"x": wrong}):
+            with pytest.raises(TypeError, match=r"expected a dtype of PyTorch, such as torch\.float32, or its name"):
+                dataset(points, dtype=dtype)
+
+
+def test_arguments_of_another_kind(points: Dataset) -> None:
+    for options, message in (
+        ({"batch_size": "3"}, "batch_size is '3', expected a whole number"),
+        ({"threads": "a"}, "threads is 'a', expected a whole number"),
+        ({"transform": 3}, "transform is 3, expected a function"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            dataset(points, **options)
+
+
+def test_what_is_no_dataset_of_samples(points: Dataset) -> None:
+    location = points.samples.contents.location
+    for wrong, kind in ((location, "str"), (open_store(location), "Store")):
+        with pytest.raises(
+            TypeError, match=rf"takes a dataset of samples, not {kind}: use `BatchDataset\(open_dataset"
+        ):
+            BatchDataset(wrong, 64)  # type: ignore[arg-type]
+        with pytest.raises(
+            TypeError, match=rf"takes a dataset of samples, not {kind}: use `SampleDataset\(open_dataset"
+        ):
+            SampleDataset(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="indexed by the number of a sample, not by slice: of several"):
+        SampleDataset(points)[1:3]  # type: ignore[index]
+
+
+def test_repr(points: Dataset) -> None:
+    assert repr(dataset(points)) == (
+        f"<BatchDataset of {points.samples.contents.location}: 12 batches of 3 samples, shuffled with seed 8, epoch 0>"
+    )
 
 
 def test_a_copy_goes_its_own_way(points: Dataset) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark.dataset._columns import Columns, MappedColumn, mapped_column
@@ -31,14 +30,26 @@ def _new(count: int, column: NumpyColumn) -> tuple[Array, Memory]:
     return memory.rows.view(column.dtype).reshape(count, *column.shape), memory
 
 
-def array_cast(dtype: Mapping[str, DTypeLike] | DTypeLike, batch: Batch) -> Batch:
+def array_dtype(value: Any) -> np.dtype[Any]:
+    """A dtype of numbers. Raises `TypeError` for anything else."""
+    found: np.dtype[Any] | None
+    try:
+        found = None if value is None else np.dtype(value)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or not (found.kind in "biufc" or found.type.__module__ == "ml_dtypes"):
+        raise TypeError(
+            f"dtype is {value!r:.100}, expected a dtype of numbers as NumPy has it, such as np.float32 or 'bfloat16'"
+        )
+    return found
+
+
+def array_cast(dtype: Mapping[str, np.dtype[Any]] | np.dtype[Any], batch: Batch) -> Batch:
     """Casts the columns that a mapping names, or else all columns of floating-point numbers."""
     if isinstance(dtype, Mapping):
-        named: Mapping[str, Any] = dtype
-        return {name: array.astype(named.get(name, array.dtype), copy=False) for name, array in batch.items()}
-    every = np.dtype(dtype)
+        return {name: array.astype(dtype.get(name, array.dtype), copy=False) for name, array in batch.items()}
     return {
-        name: array.astype(every, copy=False) if _is_floating(array.dtype) else array for name, array in batch.items()
+        name: array.astype(dtype, copy=False) if _is_floating(array.dtype) else array for name, array in batch.items()
     }
 
 

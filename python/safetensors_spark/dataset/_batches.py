@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._columns import Columns
 from safetensors_spark.dataset._order import Order, Shuffle
 from safetensors_spark.dataset._position import Position
@@ -36,6 +37,10 @@ class Finish:
     cast: Callable[[Any], Any] | None = None
     transform: Callable[[Any], Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.transform is not None and not callable(self.transform):
+            raise TypeError(f"transform is {self.transform!r:.100}, expected a function that takes a batch")
+
     def __call__(self, batch: Any) -> Any:
         for step in (self.cast, self.transform):
             batch = batch if step is None else step(batch)
@@ -57,7 +62,8 @@ class Batches:
     """The samples of a dataset in batches: one rank's share of each epoch. `Dataset.batches` makes it.
 
     Iterate over it once for each epoch. After a full pass the next iteration is the next epoch, in another order if
-    samples are shuffled; an iteration that was left early does not count. `set_epoch` says which epoch is next.
+    samples are shuffled; an iteration that was left early does not count. `set_epoch` says which epoch is next. Several
+    iterators at the same time take each a whole epoch; the one that was begun last says how far it is.
 
     Its state is a place in the order of an epoch: plain numbers, which fit any number of ranks and any batch size.
     """
@@ -71,11 +77,9 @@ class Batches:
         finish: Finish,
         position: Position | None = None,
     ) -> None:
-        if threads < 0:
-            raise ValueError(f"threads is {threads}, expected 0 or more")
         self._columns, self._samples = columns, columns.samples
         self._plan, self._rank = plan, rank
-        self._threads = threads
+        self._threads = whole("threads", threads, 0)
         self._finish = finish
         self._position = position or Position()
         self._iteration = _Iteration(plan)
@@ -92,9 +96,7 @@ class Batches:
 
         If a state of the same epoch was loaded, the next iteration takes what that state leaves of it.
         """
-        epoch = index(epoch)
-        if not 0 <= epoch < EPOCHS:
-            raise ValueError(f"epoch is {epoch}, expected 0 to {EPOCHS - 1}")
+        epoch = whole("epoch", epoch, 0, EPOCHS - 1)
         if epoch == self._position.at[0]:
             self._position.hold()
         elif self._position.pending and epoch == self._loaded[0]:
@@ -105,6 +107,12 @@ class Batches:
     def __len__(self) -> int:
         """The number of batches in a whole epoch."""
         return len(self._plan.steps)
+
+    def __repr__(self) -> str:
+        order = "in order" if self._plan.shuffle is None else f"shuffled with seed {self._plan.shuffle.seed}"
+        rank = f", rank {self._rank} of {self._plan.world_size}" if self._plan.world_size > 1 else ""
+        batches = f"{len(self):,} batches of {self._plan.batch_size:,} samples, {order}{rank}"
+        return f"<{type(self).__name__} of {self._samples.contents.location}: {batches}, epoch {self.epoch}>"
 
     def __iter__(self) -> Iterator[Any]:
         # Not in the generator, which begins to run when the first batch is asked for.
@@ -218,28 +226,31 @@ def plan(
     world_size: int,
     nodes: int,
 ) -> Epoch:
-    """What all epochs have in common. Raises `ValueError` for what is out of range."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
-    if window_bytes < 1:
-        raise ValueError(f"window_bytes is {window_bytes}, expected 1 or more")
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank is {rank}, expected 0 to {world_size - 1}")
+    """What all epochs have in common. Raises `TypeError` for what is no number, `ValueError` for one out of range."""
+    batch_size, window_bytes = whole("batch_size", batch_size, 1), whole("window_bytes", window_bytes, 1)
+    world_size, nodes, seed = whole("world_size", world_size, 1), whole("nodes", nodes), whole("seed", seed)
+    rank = whole("rank", rank, 0, world_size - 1)
     if nodes < 1 or world_size % nodes or nodes > max(1, len(samples)):
         raise ValueError(
             f"nodes is {nodes}, expected a number that divides world_size, which is {world_size}, and is not greater "
             f"than the number of samples, which is {len(samples)}"
+        )
+    if 0 < len(samples) // nodes < world_size // nodes and not drop_last:
+        warnings.warn(
+            f"{samples.contents.location} has {len(samples)} samples for {world_size} ranks: so that each rank has a "
+            "batch, some samples are taken by several ranks.",
+            stacklevel=3,
         )
     return Epoch(
         epoch=0,
         begun_at=0,
         samples=len(samples),
         dataset=_fingerprint(samples),
-        shuffle=Shuffle(index(seed), index(window_bytes)) if shuffle else None,
-        batch_size=index(batch_size),
-        world_size=index(world_size),
+        shuffle=Shuffle(seed, window_bytes) if shuffle else None,
+        batch_size=batch_size,
+        world_size=world_size,
         drop_last=bool(drop_last),
-        nodes=index(nodes),
+        nodes=nodes,
     )
 
 
@@ -250,12 +261,14 @@ def _fingerprint(samples: Samples) -> str:
     return hashlib.sha256(repr(shards).encode()).hexdigest()[:16]
 
 
-def checked_columns(dtype: T, samples: Samples) -> T:
-    """The dtypes to cast to. Raises for a column that is not read."""
-    unknown = [name for name in dtype if name not in samples.columns] if isinstance(dtype, Mapping) else []
+def casts(dtype: Any, samples: Samples, parse: Callable[[Any], T]) -> Mapping[str, T] | T | None:
+    """The dtypes to cast to. Raises for a column that is not read, and for what is no dtype."""
+    if not isinstance(dtype, Mapping):
+        return None if dtype is None else parse(dtype)
+    unknown = [name for name in dtype if name not in samples.columns]
     if unknown:
         raise SafetensorsSparkError(
             f"`dtype` names the column `{unknown[0]}`; {samples.contents.location} is read with the columns "
             f"{', '.join(samples.columns)}."
         )
-    return dtype
+    return {name: parse(one) for name, one in dtype.items()}

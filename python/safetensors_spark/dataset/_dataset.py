@@ -16,8 +16,8 @@ from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify_contents
-from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns
-from safetensors_spark.dataset._batches import Batches, Finish, checked_columns, plan
+from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns, array_dtype
+from safetensors_spark.dataset._batches import Batches, Finish, casts, plan
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import as_array
@@ -186,15 +186,19 @@ class Dataset:
             threads: how many threads make batches while the caller is busy; 0 for none.
             dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
                 to cast.
-            transform: called with each batch, in those threads; what it returns takes the batch's place.
+            transform: called with each batch, in those threads; what it returns takes the batch's place. A program that
+                ends, as by Ctrl-C, waits for the calls that are running.
+
+        Raises `TypeError` for an argument of another kind, and `ValueError` for a number that is out of range. Warns
+        where there are fewer samples than ranks: some of them are then taken by several ranks.
         """
-        casts = checked_columns(dtype, self.samples)
+        dtypes = casts(dtype, self.samples, array_dtype)
         return Batches(
             array_columns(self.samples),
             plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
-            Finish(None if casts is None else partial(array_cast, casts), transform),
+            Finish(None if dtypes is None else partial(array_cast, dtypes), transform),
         )
 
     def __iter__(self) -> Iterator[Sample]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
 from safetensors_spark._errors import SafetensorsSparkError
@@ -91,12 +91,17 @@ def from_state(state: Mapping[str, Any]) -> tuple[Epoch, int]:
             "the state was saved between two snapshots of its StatefulDataLoader, and does not say how far each worker "
             "was: save states with `snapshot_every_n_steps=1`."
         )
+    for one in found:
+        _refuse_others(one, {_MARK, "batches", *(field.name for field in fields(Epoch))})
     epochs = {_epoch(one) for one in found}
     if len(epochs) > 1:
         raise SafetensorsSparkError(
             "the state has several states of batches, such as those of training and validation: load each by itself."
         )
-    return epochs.pop(), sum(_number(one, "batches") for one in found)
+    epoch, batches = epochs.pop(), sum(_number(one, "batches") for one in found)
+    if batches > len(epoch.steps):
+        raise _malformed("batches", batches, f"at most {len(epoch.steps)}, as many as there are")
+    return epoch, batches
 
 
 def _marked(value: object) -> Iterator[Mapping[str, Any]]:
@@ -132,6 +137,7 @@ def _shuffle(state: Mapping[str, Any]) -> Shuffle | None:
     if "shuffle" in state and state["shuffle"] is None:
         return None
     shuffle = _value(state, "shuffle", dict, "None, or a dictionary of `seed` and `window_bytes`")
+    _refuse_others(shuffle, {"seed", "window_bytes"})
     return Shuffle(_value(shuffle, "seed", int, "a whole number"), _number(shuffle, "window_bytes", least=1))
 
 
@@ -150,6 +156,12 @@ def _value(state: Mapping[str, Any], name: str, kind: type[T], expected: str) ->
     if not isinstance(value, kind):
         raise _malformed(name, value, expected)
     return value
+
+
+def _refuse_others(state: Mapping[str, Any], names: set[str]) -> None:
+    others = [name for name in state if name not in names]
+    if others:
+        raise SafetensorsSparkError(f"the state is malformed: no state has `{others[0]!s:.50}`. {_ADVICE}")
 
 
 def _malformed(name: str, value: object, expected: str) -> SafetensorsSparkError:

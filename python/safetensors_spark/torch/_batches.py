@@ -14,12 +14,13 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset import Batches, Dataset
-from safetensors_spark.dataset._batches import Finish, checked_columns, plan
+from safetensors_spark.dataset._arguments import whole
+from safetensors_spark.dataset._batches import Finish, casts, plan
 from safetensors_spark.dataset._state import Epoch
 from safetensors_spark.dataset._threads import run_ahead
 from safetensors_spark.torch._device import Transfer, transfer
 from safetensors_spark.torch._position import SharedPosition
-from safetensors_spark.torch._tensors import Batch, tensor_cast, tensor_columns
+from safetensors_spark.torch._tensors import Batch, samples_of, tensor_cast, tensor_columns, tensor_dtype
 
 
 class BatchDataset(Batches, IterableDataset[Any]):
@@ -38,7 +39,9 @@ class BatchDataset(Batches, IterableDataset[Any]):
     The order of an epoch depends on `seed` and the epoch's number, and not on the number of ranks and workers. Each
     step takes the next `batch_size` samples for every rank, so that all ranks have the same number of batches, and no
     sample is taken twice. Without `drop_last` the rest of an epoch is spread evenly over the ranks in smaller batches;
-    where it is less than a sample for each, it joins the last step's batches, which then may have one sample more.
+    where it is less than a sample for each, it joins the last step's batches, which then may have one sample more. Only
+    where a whole epoch, or what a loaded state leaves of one, is less than a sample for each rank, some samples are
+    taken by several ranks, as PyTorch's DistributedSampler has it.
 
     After a full pass the next iteration is the next epoch; `set_epoch` says which one is next. Worker processes cannot
     know how many of their batches are taken, so each iteration of a DataLoader with workers counts as a full pass, and
@@ -63,7 +66,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         nodes: int = 1,
         window_bytes: int = 1 << 30,
         threads: int = 2,
-        dtype: Mapping[str, torch.dtype] | torch.dtype | None = None,
+        dtype: Mapping[str, torch.dtype | str] | torch.dtype | str | None = None,
         transform: Callable[[Batch], Any] | None = None,
         pin_memory: bool = False,
         device: torch.device | str | int | None = None,
@@ -84,22 +87,26 @@ class BatchDataset(Batches, IterableDataset[Any]):
                 of a remote dataset must be on the disk before the first batch of their window.
             threads: how many threads make batches while the caller is busy; 0 for none. In worker processes there are
                 none.
-            dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
-                to cast.
+            dtype: cast columns of floating-point numbers to this dtype of PyTorch, or the one of this name; or a
+                dictionary with a dtype for each column to cast.
             transform: called with each batch, in those threads or worker processes; what it returns takes the batch's
-                place.
+                place. A program that ends, as by Ctrl-C, waits for the calls that are running in threads.
             pin_memory: have the threads copy batches to pinned memory, for copies to a CUDA device that do not block.
             device: have the threads copy batches to this device. To a CUDA device copies are made from pinned memory in
                 a stream of their own, beside what the caller computes. Not for worker processes.
+
+        Raises `TypeError` for an argument of another kind, and `ValueError` for a number that is out of range. Warns
+        where there are fewer samples than ranks.
         """
         rank, world_size = _world(rank, world_size)
-        casts = checked_columns(dtype, dataset.samples)
+        samples = samples_of(dataset, "BatchDataset")
+        dtypes = casts(dtype, samples, tensor_dtype)
         super().__init__(
-            tensor_columns(dataset.samples),
-            plan(dataset.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
+            tensor_columns(samples),
+            plan(samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
-            Finish(None if casts is None else partial(tensor_cast, casts), transform),
+            Finish(None if dtypes is None else partial(tensor_cast, dtypes), transform),
             SharedPosition(),
         )
         self._device = None if device is None else torch.device(device)
@@ -139,7 +146,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
                     "taken, `state_dict(batches=...)`, or use torchdata's StatefulDataLoader and its `state_dict()`."
                 )
             batches = self._iteration.taken
-        return self._state(batches)
+        return self._state(whole("batches", batches, 0, len(self._current.steps)))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state in the next iteration: one of this class, or a StatefulDataLoader's that has such ones.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index as whole
 from typing import Any, overload
 
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import default_collate
 
 from safetensors_spark.dataset import Dataset
-from safetensors_spark.torch._tensors import Batch, tensor_columns
+from safetensors_spark.torch._tensors import Batch, samples_of, tensor_columns
 
 
 class SampleDataset(TorchDataset[Batch]):
@@ -23,14 +24,21 @@ class SampleDataset(TorchDataset[Batch]):
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        self._samples = dataset.samples
-        self._columns = tensor_columns(dataset.samples)
+        self._samples = samples_of(dataset, "SampleDataset")
+        self._columns = tensor_columns(self._samples)
 
     def __len__(self) -> int:
         return len(self._samples)
 
     def __getitem__(self, index: int) -> Batch:
-        return self.__getitems__([self._samples.number(index)])[0]
+        try:
+            number = whole(index)
+        except TypeError:
+            raise TypeError(
+                f"a SampleDataset is indexed by the number of a sample, not by {type(index).__name__}: of several "
+                "samples take a batch, `collate(samples.__getitems__([1, 2]))`."
+            ) from None
+        return self.__getitems__([self._samples.number(number)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Batch]:
         """The samples of these numbers, which share one tensor for each column: see `collate`."""

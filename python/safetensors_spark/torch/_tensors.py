@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,6 +44,16 @@ DTYPES: Mapping[str, torch.dtype] = {
 }
 
 
+def samples_of(dataset: object, taker: str) -> Samples:
+    """The samples of what `open_dataset` returned. Raises `TypeError` for anything else."""
+    samples = getattr(dataset, "samples", None)
+    if isinstance(samples, Samples):
+        return samples
+    raise TypeError(
+        f"{taker} takes a dataset of samples, not {type(dataset).__name__}: use `{taker}(open_dataset(path), ...)`"
+    )
+
+
 def tensor_columns(samples: Samples) -> Columns[torch.dtype, Tensor]:
     """The columns of these samples as tensors."""
     return Columns(samples, _view, _new)
@@ -65,6 +76,14 @@ def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _new(count: int, column: MappedColumn[torch.dtype]) -> tuple[Tensor, Memory]:
     return new(column.dtype, (count, *column.shape), column.rows.shape[1])
+
+
+def tensor_dtype(value: Any) -> torch.dtype:
+    """A dtype, or the one of this name. Raises `TypeError` for anything else."""
+    found = getattr(torch, value, None) if isinstance(value, str) else value
+    if not isinstance(found, torch.dtype):
+        raise TypeError(f"dtype is {value!r:.100}, expected a dtype of PyTorch, such as torch.float32, or its name")
+    return found
 
 
 def tensor_cast(dtype: Mapping[str, torch.dtype] | torch.dtype, batch: Batch) -> Batch:
