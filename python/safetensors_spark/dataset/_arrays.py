@@ -32,16 +32,16 @@ def _new(count: int, column: NumpyColumn) -> tuple[Array, Memory]:
 
 def array_dtype(value: Any) -> np.dtype[Any]:
     """A dtype of numbers. Raises `TypeError` for anything else."""
-    found: np.dtype[Any] | None
     try:
-        found = None if value is None else np.dtype(value)
+        # NumPy takes None for float64.
+        found: np.dtype[Any] = np.dtype("V" if value is None else value)
     except (TypeError, ValueError):
-        found = None
-    if found is None or not (found.kind in "biufc" or found.type.__module__ == "ml_dtypes"):
-        raise TypeError(
-            f"dtype is {value!r:.100}, expected a dtype of numbers as NumPy has it, such as np.float32 or 'bfloat16'"
-        )
-    return found
+        found = np.dtype("V")
+    if found.kind in "biufc" or found.type.__module__ == "ml_dtypes":
+        return found
+    raise TypeError(
+        f"dtype is {value!r:.100}, expected a dtype of numbers as NumPy has it, such as np.float32 or 'bfloat16'"
+    )
 
 
 def array_cast(dtype: Mapping[str, np.dtype[Any]] | np.dtype[Any], batch: Batch) -> Batch:
