@@ -8,6 +8,11 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """So many of something: `1 file`, `2,000 files`."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 class SafetensorsSparkError(Exception):
     """Base of every error that this package raises on its own account."""
 

@@ -61,7 +61,7 @@ def test_a_store_is_read_by_ranges_or_from_whole_files(keyed: HttpStore, poor: b
     keyed.ranges = keyed.listing = not poor
     store = open_store(keyed.url)
     assert store["b"].tolist() == [3.0]
-    assert [array.tolist() for array in store.get_many("dab")] == [[5.0], [1.0, 2.0], [3.0]]
+    assert [array.tolist() for array in store.get_many(list("dab"))] == [[5.0], [1.0, 2.0], [3.0]]
     assert open_store(f"{keyed.url}/{store.shards[1].file}")["c"].tolist() == [4.0] * 1000
     assert main(["verify", keyed.url]) == 0
 
@@ -105,7 +105,7 @@ def test_a_file_by_its_own_url(keyed: HttpStore, tmp_path: Path) -> None:
     file.rename(file.with_name("a b.safetensors"))
     store = open_store(f"{keyed.url}/a%20b.safetensors?sig={SIGNATURE}")
     assert store["d"].tolist() == [5.0]
-    assert repr(store) == f"<Store {keyed.url}/a b.safetensors: 1 files>"
+    assert repr(store) == f"<Store {keyed.url}/a b.safetensors: 1 file>"
 
 
 def test_attempts_are_bounded(http: HttpStore) -> None:

@@ -60,9 +60,9 @@ def test_samples_by_numbers_and_by_a_mask(ds: Dataset, index: Any, expected: lis
         ([0.0, 1.0], "of dtype float64, expected integers, or a mask of booleans"),
         ([2**70], "of dtype object, expected integers"),
         ([True, False], "the mask has 2 elements, expected one for each of the 10 samples"),
-        ([0, 10], "samples are numbered 0 to 9, and 0 to 10 are asked for"),
-        ([-11], "samples are numbered 0 to 9, and -11 to -11 are asked for"),
-        (np.array([2**64 - 1], np.uint64), "18446744073709551615 are asked for"),
+        ([0, 10], "samples are numbered 0 to 9, and 10 is asked for"),
+        ([-11], "samples are numbered 0 to 9, and -11 is asked for"),
+        (np.array([2**64 - 1], np.uint64), "18446744073709551615 is asked for"),
         ([[0], [1]], "an array of 2 dimensions, expected one"),
     ],
 )
@@ -72,7 +72,7 @@ def test_numbers_that_no_sample_has(ds: Dataset, index: Any, said: str) -> None:
             take(index)
 
 
-@pytest.mark.parametrize("index", [1.0, None, (1, 2), {"x"}])
+@pytest.mark.parametrize("index", [1.0, None, (1, 2), {"x"}, True, np.False_])
 def test_what_is_no_index(ds: Dataset, index: Any) -> None:
     with pytest.raises(TypeError, match=rf"by a number, .*, not {type(index).__name__}"):
         ds[index]
@@ -98,7 +98,7 @@ def test_what_it_shows(ds: Dataset, folder: Path) -> None:
     many = folder / "many"
     many.mkdir()
     save_file({f"c{number:02}": np.zeros((1, 2), np.int8) for number in range(20)}, many / "0.safetensors")
-    assert repr(open_dataset(many)).endswith("c06 I8 [2], c07 I8 [2] and 12 more columns in 1 shards>")
+    assert repr(open_dataset(many)).endswith("c06 I8 [2], c07 I8 [2] and 12 more columns in 1 shard>")
 
 
 def test_arguments_of_the_wrong_type(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_samples_by_number(numbered: Folder) -> None:
     for wrong in (8, -9):
         with pytest.raises(IndexError):
             samples[wrong]
-    with pytest.raises(IndexError, match="numbered 0 to 7, and 2 to 8 are asked for"):
+    with pytest.raises(IndexError, match="numbered 0 to 7, and 8 is asked for"):
         samples.__getitems__([2, 8])
     assert int(pickle.loads(pickle.dumps(samples))[5]["n"]) == 5
     for workers, options in ((0, {}), (2, {}), (0, {"collate_fn": collate}), (2, {"collate_fn": collate})):

@@ -5,11 +5,13 @@ Exit codes, for every subcommand:
     0  done; nothing is wrong
     1  something is wrong: what was checked does not hold, or Spark cannot be used here
     2  the command could not do its work: wrong arguments, a missing extra, an unusable environment
+    141  whoever read the output went away, as `head` does: the shell's number for programs that this ends
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -24,7 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (without arguments: this process's) and return its exit code."""
     args = _parser().parse_args(argv)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Else Python says at its end that it cannot write what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (SafetensorsSparkError, OSError, RuntimeError) as error:
         print(printable(f"safetensors-spark: {error}"), file=sys.stderr)
         return 2

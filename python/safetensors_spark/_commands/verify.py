@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from safetensors_spark._commands import tables
-from safetensors_spark._errors import printable
+from safetensors_spark._errors import counted, printable
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
@@ -51,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(report: Report) -> str:
-    index = "" if report.index_entries is None else f", {report.index_entries:,} entries of the index"
-    looked_at = f"{report.files:,} files, {report.tensors:,} tensors, {report.bytes:,} bytes{index}"
-    return f"{len(report.faults):,} faults in {looked_at}." if report.faults else f"All is well: {looked_at}."
+    entries = report.index_entries
+    index = "" if entries is None else f", {counted(entries, 'entry', 'entries')} of the index"
+    counts = (report.files, "file"), (report.tensors, "tensor"), (report.bytes, "byte")
+    looked_at = ", ".join(counted(*one) for one in counts) + index
+    return f"{counted(len(report.faults), 'fault')} in {looked_at}." if report.faults else f"All is well: {looked_at}."
 
 
 @contextmanager

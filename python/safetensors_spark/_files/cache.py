@@ -14,6 +14,7 @@ from stat import S_IMODE
 from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
 
+from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._extras import require
 
 ENVIRONMENT = "SAFETENSORS_SPARK_CACHE"
@@ -112,9 +113,7 @@ class Cache:
 
     def _made(self, key: str, target: Path, length: int, download: Callable[[Path], None]) -> BinaryIO | None:
         """None where another process has already deleted it to make room."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        for directory in (target.parent, self.directory / _PARTS, self.directory / _LOCKS):
-            self._make_directory(directory)
+        self._make_directories(target.parent, self.directory / _PARTS, self.directory / _LOCKS)
         with self._lock(key):
             # Another process may have made it meanwhile.
             if found := _found(target, length):
@@ -168,10 +167,18 @@ class Cache:
     def _mode(self) -> int:
         return S_IMODE(self.directory.stat().st_mode)
 
-    def _make_directory(self, path: Path) -> None:
-        with suppress(FileExistsError):
-            path.mkdir()
-            path.chmod(self._mode)
+    def _make_directories(self, *paths: Path) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            for path in paths:
+                with suppress(FileExistsError):
+                    path.mkdir()
+                    path.chmod(self._mode)
+        except OSError as error:
+            raise SafetensorsSparkError(
+                f"the cache {self.directory} cannot be used ({error.strerror}): give another directory as `cache_dir`, "
+                f"or in the environment variable {ENVIRONMENT}."
+            ) from None
 
 
 def _plain(name: str) -> str:
@@ -183,7 +190,7 @@ def _found(path: Path, length: int) -> BinaryIO | None:
     """The file if it has that length, which now counts as used."""
     try:
         opened = path.open("rb")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     if os.fstat(opened.fileno()).st_size != length:
         opened.close()

@@ -91,7 +91,17 @@ def _integer(text: str) -> Any:
     return int(text) if text[0] != "-" and len(text) <= 20 else _number(text)
 
 
-def _number(text: str) -> float:
+class _Number:
+    """A number that is no integer of 64 bits: it counts for nothing, and errors show it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _number(text: str) -> _Number:
     """A number that the library reads as a double, if that holds it.
 
     Its parser gathers as many digits as fit 64 bits, and multiplies them by a power of ten. Both steps round, so that a
@@ -105,7 +115,7 @@ def _number(text: str) -> float:
     power = (int(exponent[:12]) if exponent else 0) + more - taken
     if value and power > 0 and (power > _GREATEST_EXPONENT or math.isinf(float(value) * float(f"1e{power}"))):
         raise ValueError(f"the number {text[:30]} is out of range")
-    return math.nan
+    return _Number(text)
 
 
 def _gathered(digits: str, value: int) -> tuple[int, int]:

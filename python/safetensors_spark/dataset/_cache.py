@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,17 @@ class Downloads:
 
 
 def fetcher(folder: Folder, cache_dir: str | os.PathLike[str] | None, cache_bytes: int) -> Local | Downloads:
-    """What opens the folder's shards; remote ones are cached in the directory, by default the user's."""
+    """What opens the folder's shards; remote ones are cached in the directory, by default the user's.
+
+    Raises `TypeError` or `ValueError` for a limit that is no number of bytes.
+    """
+    try:
+        limit = index(cache_bytes)
+    except TypeError:
+        raise TypeError(f"cache_bytes is {cache_bytes!r}, expected a whole number of bytes, such as 50 << 30") from None
+    if limit < 0:
+        raise ValueError(f"cache_bytes is {limit}, expected 0 or more")
     if isinstance(folder, LocalFolder):
         return Local(folder)
     require("remote", ("filelock",))
-    return Downloads(folder, Cache(Path(cache_dir) if cache_dir else default_directory(), cache_bytes))
+    return Downloads(folder, Cache(Path(cache_dir) if cache_dir else default_directory(), limit))

@@ -10,13 +10,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._memory import Memory
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import OpenShard, View
+from safetensors_spark.dataset._shards import OpenShard, View, unlike
 
 # Seconds after which shards are checked again, which takes a microsecond or two for each.
 _PAUSE = 0.01
@@ -59,8 +58,9 @@ class Columns(Generic[D, T]):
         first = int(which.min())
         which -= first
         used = np.bincount(which) > 0
-        shards = [self._open.open(self.samples.shards[first + number]) for number in np.flatnonzero(used)]
-        columns = {name: _same([shard.columns[name] for shard in shards], name) for name in self.samples.columns}
+        files = [self.samples.shards[first + number] for number in np.flatnonzero(used)]
+        shards = [self._open.open(file) for file in files]
+        columns = {name: _same(name, files, [one.columns[name] for one in shards]) for name in self.samples.columns}
         return Chosen(columns, _Checks(shards), self._new, (np.cumsum(used) - 1)[which], rows)
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
@@ -69,14 +69,11 @@ class Columns(Generic[D, T]):
         self._open.prefetch(shards)
 
 
-def _same(columns: Sequence[MappedColumn[D]], name: str) -> Sequence[MappedColumn[D]]:
+def _same(name: str, shards: Sequence[Shard], columns: Sequence[MappedColumn[D]]) -> Sequence[MappedColumn[D]]:
     first = columns[0]
-    for column in columns:
+    for shard, column in zip(shards, columns, strict=True):
         if (column.dtype, column.shape) != (first.dtype, first.shape):
-            raise InvalidTensorError(
-                f"column `{name}` has samples of {first.dtype} {list(first.shape)} in one shard and of {column.dtype} "
-                f"{list(column.shape)} in another, which cannot be stacked: take them one by one."
-            )
+            raise unlike(name, (shards[0], first.dtype, first.shape), (shard, column.dtype, column.shape))
     return columns
 
 

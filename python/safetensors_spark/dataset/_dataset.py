@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-from safetensors_spark._errors import InvalidTensorError, SafetensorsSparkError, printable
+from safetensors_spark._errors import SafetensorsSparkError, counted, printable
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
@@ -20,7 +20,7 @@ from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns, 
 from safetensors_spark.dataset._batches import Batches, Finish, casts, plan
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import as_array
+from safetensors_spark.dataset._shards import as_array, unlike
 
 # Shards that are downloaded before they are needed.
 _AHEAD = 2
@@ -146,12 +146,15 @@ class Dataset:
         numbers = self.samples.numbers(indices)
         which, rows = self.samples.locate(numbers)
         batch: Batch = {}
-        for number in np.unique(which):
+        used = np.unique(which)
+        for number in used:
+            first, shard = self.shards[used[0]], self.shards[number]
             places = np.flatnonzero(which == number)
-            for name, array in self._open.columns(self.shards[number]).items():
+            for name, array in self._open.columns(shard).items():
                 if name not in batch:
                     batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
-                _put(array, rows[places], batch[name], places, name)
+                _check_alike(name, first, batch[name], shard, array)
+                _put(array, rows[places], batch[name], places)
         return batch or self._empty()
 
     def batches(
@@ -212,7 +215,7 @@ class Dataset:
     def __repr__(self) -> str:
         columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))
         more = f" and {len(self.columns) - _SHOWN} more columns" if len(self.columns) > _SHOWN else ""
-        size = f"{len(self):,} samples of {columns}{more} in {len(self.shards):,} shards"
+        size = f"{counted(len(self), 'sample')} of {columns}{more} in {counted(len(self.shards), 'shard')}"
         return f"<Dataset {self._contents.location}: {size}>"
 
     def _locate(self, number: int) -> tuple[int, int]:
@@ -234,7 +237,7 @@ class Dataset:
         column = np.empty((len(self), *empty.shape[1:]), empty.dtype)
         for begin, shard in zip(self.samples.begins.tolist(), self.shards, strict=True):
             array = self._open.columns(shard)[name]
-            _check_alike(array, column, name)
+            _check_alike(name, self.shards[0], column, shard, array)
             column[begin : begin + len(array)] = array
         return column
 
@@ -256,16 +259,12 @@ class Dataset:
         return {name: array[within].copy() for name, array in self._open.columns(self.shards[which]).items()}
 
 
-def _check_alike(source: Array, target: Array, name: str) -> None:
-    if source.shape[1:] != target.shape[1:] or source.dtype != target.dtype:
-        raise InvalidTensorError(
-            f"column `{name}` has samples of {source.dtype} {list(source.shape[1:])} in one shard and of "
-            f"{target.dtype} {list(target.shape[1:])} in another, which cannot be stacked: take them one by one."
-        )
+def _check_alike(name: str, shard: Shard, array: Array, other_shard: Shard, other: Array) -> None:
+    if other.shape[1:] != array.shape[1:] or other.dtype != array.dtype:
+        raise unlike(name, (shard, array.dtype, array.shape[1:]), (other_shard, other.dtype, other.shape[1:]))
 
 
-def _put(source: Array, rows: Array, target: Array, places: Array, name: str) -> None:
-    _check_alike(source, target, name)
+def _put(source: Array, rows: Array, target: Array, places: Array) -> None:
     if len(places) == places[-1] - places[0] + 1:
         np.take(source, rows, axis=0, out=target[places[0] : places[-1] + 1], mode="clip")
     else:

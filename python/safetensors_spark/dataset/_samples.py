@@ -41,9 +41,12 @@ class Samples:
     def number(self, number: Any) -> int:
         """The number of a sample, which may be counted from the end. Raises `IndexError` for what no sample has."""
         try:
+            # To Python `True` is 1.
+            if isinstance(number, bool):
+                raise TypeError
             return range(len(self))[index(number)]
         except IndexError:
-            raise self._error(f"{number} is") from None
+            raise self._error(number) from None
         except TypeError:
             raise TypeError(
                 "samples are indexed by a number, a slice, a list or an array of numbers, a mask, or a column's name, "
@@ -62,7 +65,7 @@ class Samples:
                 f"the numbers of samples are of dtype {given.dtype}, expected integers, or a mask of booleans"
             )
         if len(given) and not (given.min() >= -len(self) and given.max() < len(self)):
-            raise self._error(f"{given.min()} to {given.max()} are")
+            raise self._error(next(one for one in given.tolist() if not -len(self) <= one < len(self)))
         numbers = given.astype(np.int64)
         numbers[numbers < 0] += len(self)
         return numbers
@@ -72,9 +75,9 @@ class Samples:
             raise IndexError(f"the mask has {len(mask)} elements, expected one for each of the {len(self)} samples")
         return np.flatnonzero(mask)
 
-    def _error(self, asked: str) -> IndexError:
+    def _error(self, number: Any) -> IndexError:
         there = f"samples are numbered 0 to {len(self) - 1}" if len(self) else "there are no samples"
-        return IndexError(f"{there}, and {asked} asked for")
+        return IndexError(f"{there}, and {number} is asked for")
 
     def which(self, number: int) -> int:
         """The place in `shards` of the shard that has the sample."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
 from safetensors_spark._files.cached_property import cached_property
@@ -106,6 +106,17 @@ class OpenShards(Generic[T]):
             return self._view(tensor.dtype, (samples, *tensor.shape[1:]), data)
         except (ValueError, OverflowError) as error:
             raise InvalidTensorError(f"{file}: tensor `{column}`: {error}") from None
+
+
+def unlike(
+    name: str, one: tuple[Shard, Any, Sequence[int]], other: tuple[Shard, Any, Sequence[int]]
+) -> InvalidTensorError:
+    """The error for a column of two shards with these dtypes and shapes of a sample."""
+    samples = [f"of {dtype} {list(shape)} in {shard.file}" for shard, dtype, shape in (one, other)]
+    return InvalidTensorError(
+        f"column `{name:.200}` has samples {samples[0]} and {samples[1]}, which cannot be stacked: take them one by "
+        "one, or leave the column out with `columns`."
+    )
 
 
 def as_array(dtype: str, shape: tuple[int, ...], data: Array) -> Array:

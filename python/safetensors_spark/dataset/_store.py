@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError
+from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError, counted
 from safetensors_spark._extras import import_now
 from safetensors_spark._files.cached_property import cached_property
 from safetensors_spark._files.contents import Contents, look
@@ -94,7 +94,7 @@ class Store(Mapping[str, Array], Forked):
 
     def get_many(self, keys: Iterable[str]) -> list[Array]:
         """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
-        names = list(keys)
+        names = _listed(keys, "get_many")
         if not self._is_local:
             return self._read(self._places(names), names)
         find, look, absent = self._table.find, self._look, self._absent
@@ -107,7 +107,7 @@ class Store(Mapping[str, Array], Forked):
 
         Raises `InvalidTensorError` where they are not, and `ValueError` for no keys.
         """
-        names = list(keys)
+        names = _listed(keys, "stack")
         if not names:
             raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
         places = self._places(names)
@@ -142,8 +142,8 @@ class Store(Mapping[str, Array], Forked):
         return id(self)
 
     def __repr__(self) -> str:
-        rows = f"{self.manifest.samples:,} rows in " if self.manifest else ""
-        return f"<Store {self._contents.location}: {rows}{len(self.shards):,} files>"
+        rows = f"{counted(self.manifest.samples, 'row')} in " if self.manifest else ""
+        return f"<Store {self._contents.location}: {rows}{counted(len(self.shards), 'file')}>"
 
     @property
     def _table(self) -> Table:
@@ -245,6 +245,12 @@ class _Map(NamedTuple):
     file: Mapped
     # An array of a memoryview takes less time to make than one of an array.
     bytes: memoryview
+
+
+def _listed(keys: Iterable[str], method: str) -> list[str]:
+    if isinstance(keys, str):
+        raise TypeError(f"keys is the string {keys!r:.200}, expected a list of keys: {method}([{keys!r:.200}])")
+    return list(keys)
 
 
 def _said(place: Place) -> str:
