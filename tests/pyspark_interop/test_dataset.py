@@ -11,7 +11,19 @@ from jsonschema import Draft202012Validator
 from pyspark.sql import DataFrame, SparkSession
 
 from official import FORMAT, Tensor, load
-from spark_io import MANIFEST, Dataset, assert_says, error_of, files, frame, read, tensors_frame, write
+from spark_io import (
+    MANIFEST,
+    Dataset,
+    assert_says,
+    error_of,
+    files,
+    frame,
+    listing,
+    no_job,
+    read,
+    tensors_frame,
+    write,
+)
 
 MANIFEST_SCHEMA = Draft202012Validator(json.loads((FORMAT / "dataset_manifest.schema.json").read_text()))
 
@@ -62,41 +74,68 @@ def test_manifest_tells_how_it_was_written(spark: SparkSession, path: Path) -> N
     assert manifest["mode"] == "batch"
     assert manifest["options"] == options
     assert manifest["schema"] == [
-        {"name": "x", "dtype": "I64", "shape": [1]},
-        {"name": "y", "dtype": "F32", "shape": [2, 1]},
+        {"name": "x", "dtype": "I64", "shape": [1], "type": "array<int>"},
+        {"name": "y", "dtype": "F32", "shape": [2, 1], "type": "array<float>"},
     ]
 
 
-def test_shape_that_varies_between_shards_is_null_in_the_manifest(spark: SparkSession, path: Path) -> None:
-    dataset = write(frame(spark, "x array<int>", ([1],), ([1, 2],)), path, batch_size=1)
-    assert dataset.manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None}]
+def growing(spark: SparkSession, rows: int, partitions: int) -> DataFrame:
+    """Arrays of one number, of two, and so on."""
+    return spark.range(0, rows, 1, partitions).selectExpr("array_repeat(1, cast(id + 1 as int)) as x")
 
 
-def test_dtype_that_varies_between_shards_is_null_in_the_manifest(spark: SparkSession, path: Path) -> None:
+@pytest.mark.short
+@pytest.mark.parametrize(("batch_size", "partitions"), [(2, 1), (1, 1), (1, 2)], ids=["batch", "shards", "tasks"])
+def test_rows_of_different_shapes_are_refused(
+    spark: SparkSession, path: Path, batch_size: int, partitions: int
+) -> None:
+    message = error_of(lambda: write(growing(spark, 2, partitions), path, batch_size=batch_size))
+    assert_says(message, "Column `x`", "I32 [2]", "I32 [1]", "`ragged`")
+    assert listing(path) == {}
+
+
+def test_rows_of_different_dtypes_are_refused(spark: SparkSession, path: Path) -> None:
     rows = [{"x": Tensor("U8", (1,), b"a")}, {"x": Tensor("I8", (1,), b"b")}]
-    dataset = write(tensors_frame(spark, rows), path, batch_size=1)
-    assert dataset.manifest["schema"] == [{"name": "x", "dtype": None, "shape": [1]}]
+    message = error_of(lambda: write(tensors_frame(spark, rows), path, batch_size=1))
+    assert_says(message, "Column `x`, row 1", "I8 [1]", "U8 [1]", "Make the rows alike")
+    assert listing(path) == {}
 
 
-def test_shape_that_varies_within_one_task_is_null_in_the_manifest(spark: SparkSession, path: Path) -> None:
-    # One task has seen one shape, the other two.
-    df = spark.range(0, 3, 1, 2).selectExpr("array_repeat(1, cast(id + 1 as int)) as x")
-    assert write(df, path, batch_size=1).manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None}]
+@pytest.mark.short
+def test_an_append_of_another_shape_is_refused(spark: SparkSession, path: Path) -> None:
+    write(growing(spark, 1, 1), path, batch_size=1)
+    before = listing(path)
+    message = error_of(lambda: write(growing(spark, 3, 1).where("size(x) = 3"), path, batch_size=1))
+    assert_says(message, "Column `x`, row 0", "I32 [3]", "the rows of the dataset have I32 [1]", "`ragged`")
+    assert listing(path) == before
 
 
-def test_shape_that_varied_before_an_append_stays_null(spark: SparkSession, path: Path) -> None:
-    write(frame(spark, "x array<int>", ([1],), ([1, 2],)), path, batch_size=1)
-    appended = write(numbers(spark, 1), path, batch_size=1)
-    assert appended.manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None}]
+def test_an_append_of_another_shape_by_the_options_is_refused_before_any_job(spark: SparkSession, path: Path) -> None:
+    write(growing(spark, 1, 1), path, batch_size=1)
+    with no_job(spark):
+        message = error_of(lambda: write(growing(spark, 1, 1), path, batch_size=1, shapes='{"x": [1, 1]}'))
+    assert_says(message, "column `x` as I32 [1]", "I32 [1, 1]", "another directory")
+
+
+def test_an_overwrite_may_have_another_shape(spark: SparkSession, path: Path) -> None:
+    write(growing(spark, 1, 1), path, batch_size=1)
+    replaced = write(growing(spark, 2, 1).where("size(x) = 2"), path, "overwrite", batch_size=1)
+    assert replaced.manifest["schema"][0]["shape"] == [2]
+
+
+def test_shapes_that_varied_in_an_older_version_stay_null(spark: SparkSession, path: Path) -> None:
+    older = write(growing(spark, 1, 1), path, batch_size=1)
+    older.manifest["schema"][0] |= {"shape": None}
+    (path / MANIFEST).write_text(json.dumps(older.manifest))
+    (path / f".{MANIFEST}.crc").unlink(missing_ok=True)
+    appended = write(growing(spark, 3, 1).where("size(x) = 3"), path, batch_size=1)
+    assert appended.manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None, "type": "array<int>"}]
 
 
 def test_shape_is_known_once_rows_have_come(spark: SparkSession, path: Path) -> None:
-    assert write(numbers(spark, 0), path, batch_size=1).manifest["schema"] == [
-        {"name": "x", "dtype": "I32", "shape": None}
-    ]
-    assert write(numbers(spark, 1), path, batch_size=1).manifest["schema"] == [
-        {"name": "x", "dtype": "I32", "shape": [1]}
-    ]
+    column = {"name": "x", "dtype": "I32", "type": "array<int>"}
+    assert write(numbers(spark, 0), path, batch_size=1).manifest["schema"] == [column | {"shape": None}]
+    assert write(numbers(spark, 1), path, batch_size=1).manifest["schema"] == [column | {"shape": [1]}]
 
 
 @pytest.mark.short

@@ -28,7 +28,19 @@ EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "batch size of zero": ("x array<int>", {"batch_size": 0}, ["batch_size", "0"]),
     "batch size that is no number": ("x array<int>", {"batch_size": "many"}, ["batch_size", "many"]),
     "array of strings": ("x array<string>", {"batch_size": 1}, ["`x`", "string", "columns"]),
-    "string column": ("x array<int>, note string", {"batch_size": 1}, ["`note`", "string", "columns"]),
+    "string column by key": (
+        "x array<int>, k string, note string",
+        {"name_col": "k"},
+        ["`note`", "string", "batch_size", "columns"],
+    ),
+    "ragged numbers": ("x int", {"batch_size": 1, "ragged": "x"}, ["ragged", "`x`", "int"]),
+    "ragged column that is not there": ("x array<int>", {"batch_size": 1, "ragged": "y"}, ["ragged", "`y`", "x"]),
+    "ragged by key": ("k string, x array<int>", {"name_col": "k", "ragged": "x"}, ["ragged", "name_col"]),
+    "name of the offsets of another column": (
+        "s string, `s.offsets` array<bigint>",
+        {"batch_size": 1},
+        ["`s.offsets`", "offsets of column `s`", "Rename"],
+    ),
     "struct of other fields": (
         "x struct<data:binary,shape:array<int>>",
         {"batch_size": 1},
@@ -104,7 +116,7 @@ EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 # One for each kind of rule: a missing option, a type, an unknown option, and names that Spark looks at itself.
-SHORT_EAGER = {"neither naming strategy", "string column", "unknown option", "names that differ in case alone"}
+SHORT_EAGER = {"neither naming strategy", "string column by key", "unknown option", "names that differ in case alone"}
 
 
 @pytest.mark.parametrize("case", short_cases(EAGER, SHORT_EAGER))
@@ -230,7 +242,7 @@ def test_shapes_option_that_disagrees_with_a_struct_is_refused(spark: SparkSessi
 FAILING: dict[str, tuple[dict[str, Any], list[str], str]] = {
     "null": ({"batch_size": 1}, ["if(id < 9, array(1), null) AS x"], "null"),
     "null element": ({"batch_size": 1}, ["array(if(id < 9, 1, null)) AS x"], "element 0 is null"),
-    "ragged shape": ({"batch_size": 5}, ["array_repeat(1, if(id < 9, 2, 3)) AS x"], "[3]"),
+    "ragged shape": ({"batch_size": 5}, ["array_repeat(1, if(id < 9, 1, 3)) AS x"], "[3]"),
     "value": ({"batch_size": 1, "dtype": "I8"}, ["array(if(id < 9, 1, 162)) AS x"], "162"),
     "null by key": ({"name_col": "k"}, ["if(id < 9, array(1), null) AS x", "id AS k"], "key `9`"),
     "null key": ({"name_col": "k"}, ["array(1) AS x", "if(id < 9, id, null) AS k"], "null"),

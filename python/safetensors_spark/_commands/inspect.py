@@ -13,6 +13,7 @@ from safetensors_spark._commands import tables
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
     from safetensors_spark._files.inspect import Inspection
+    from safetensors_spark._files.manifest import Column
 
 
 def add_to(commands: Commands) -> None:
@@ -46,12 +47,15 @@ def _report(found: Inspection, limit: int) -> list[tables.Table]:
         (shard.file, "" if shard.samples is None else f"{shard.samples:,}", _size(found.length(shard)))
         for shard in found.shards
     )
-    columns = ((column.name, column.dtype or "varies", _shape(column.shape)) for column in found.columns)
+    columns = (
+        (column.name, column.dtype or "varies", _sample(column), "" if column.kind == "fixed" else column.kind)
+        for column in found.columns
+    )
     dtypes = ((total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes)
     tensors = ((one.name, one.dtype, _shape(one.shape), _size(one.bytes)) for one in found.tensors)
     return [
         tables.Table(found.location, ("what", "value"), _about(found)),
-        *_table("Columns", ("column", "dtype", "shape of a sample"), columns, len(found.columns), limit),
+        *_table("Columns", ("column", "dtype", "shape of a sample", "kind"), columns, len(found.columns), limit),
         *_table("Dtypes", ("dtype", "tensors", "elements", "bytes"), dtypes, len(found.dtypes), limit),
         *_table("Tensors", ("tensor", "dtype", "shape", "bytes"), tensors, len(found.tensors), limit),
         *_table("Files", ("file", "samples", "bytes"), files, len(found.shards), limit),
@@ -73,6 +77,12 @@ def _table(
     """A table of the first rows, whose title tells how many there are; none without rows."""
     shown = f"{title}: {length:,}" if length <= limit else f"{title}: {limit:,} of {length:,}"
     return [tables.Table(shown, columns, list(islice(rows, limit)))] if length else []
+
+
+def _sample(column: Column) -> str:
+    if column.shape is None or not column.has_offsets:
+        return _shape(column.shape)
+    return f"[{', '.join(map(str, ('?', *column.shape)))}]"
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

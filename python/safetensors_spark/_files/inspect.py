@@ -149,7 +149,13 @@ class Inspection:
 
 def _of(manifest: Manifest) -> dict[str, Any]:
     columns = [
-        {"name": column.name, "dtype": column.dtype, "shape": None if column.shape is None else list(column.shape)}
+        {
+            "name": column.name,
+            "dtype": column.dtype,
+            "shape": None if column.shape is None else list(column.shape),
+            **({} if column.kind == "fixed" else {"kind": column.kind}),
+            **({} if column.type is None else {"type": column.type}),
+        }
         for column in manifest.columns
     ]
     return {

@@ -85,6 +85,16 @@ class Column:
     kind: Kind = "fixed"
     type: str | None = None
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the values of all rows are in one tensor, and a tensor of offsets says where each row begins."""
+        return self.kind in ("ragged", "text", "binary")
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of its tensors in a shard of a batch dataset."""
+        return (self.name, f"{self.name}.offsets") if self.has_offsets else (self.name,)
+
 
 @dataclass(frozen=True)
 class Manifest:

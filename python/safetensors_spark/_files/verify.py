@@ -146,7 +146,7 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
         if shard.key_bucket and header.tensors:
             yield from _against_bucket(header, shard.key_bucket)
         return
-    names = [column.name for column in manifest.columns]
+    names = [name for column in manifest.columns for name in column.tensors]
     if unknown := sorted(set(header.by_name) - set(names)):
         yield f"it has a tensor `{unknown[0]}`, which is no column of the manifest"
     for column in manifest.columns:
@@ -157,10 +157,21 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
         found = f"tensor `{column.name}` has {{}}, and the manifest says {{}}".format
         if column.dtype not in (None, tensor.dtype):
             yield found(f"dtype {tensor.dtype}", column.dtype)
-        if column.shape not in (None, tensor.shape[1:]):
+        # Without values, a ragged tensor may not tell the shape of one.
+        if column.shape not in (None, tensor.shape[1:]) and not (column.has_offsets and not tensor.bytes):
             yield found(f"samples of shape {list(tensor.shape[1:])}", list(column.shape or ()))
-        if not tensor.shape or tensor.shape[0] < samples:
+        if column.has_offsets:
+            yield from _against_offsets(header.by_name.get(column.tensors[1]), column.tensors[1], samples)
+        elif not tensor.shape or tensor.shape[0] < samples:
             yield found(f"shape {list(tensor.shape)}", f"{samples} samples")
+
+
+def _against_offsets(offsets: TensorInfo | None, name: str, samples: int) -> Iterator[str]:
+    if offsets is None:
+        yield f"it has no tensor `{name}`, which says where the rows of the column begin"
+    elif offsets.dtype != "I64" or len(offsets.shape) != 1 or offsets.shape[0] <= samples:
+        found = f"{offsets.dtype} {list(offsets.shape)}"
+        yield f"tensor `{name}` is {found}, expected I64 [{samples + 1}] for {samples} samples"
 
 
 def _against_bucket(header: Header, said: KeyBucket) -> Iterator[str]:

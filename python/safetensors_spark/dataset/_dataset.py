@@ -67,7 +67,7 @@ def open_dataset(
             "`layout=long`."
         )
     for column in contents.manifest.columns if contents.manifest else ():
-        if column.kind in ("ragged", "text", "binary"):
+        if column.has_offsets:
             raise SafetensorsSparkError(
                 f"{contents.location}: column `{column.name}` is {column.kind}, which `open_dataset` does not read. "
                 "Read the shards with the `safetensors` library."

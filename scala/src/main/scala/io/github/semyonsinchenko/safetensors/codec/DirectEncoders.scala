@@ -6,6 +6,12 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
 
 // Encoders that copy without conversion.
 
+private[codec] object BooleansToBool extends Encoder[Array[Boolean]] {
+  def dtype: Dtype = Dtype.BOOL
+  def encode(values: Array[Boolean], out: ByteBuffer): Unit =
+    values.foreach(value => out.put(if (value) 1.toByte else 0.toByte))
+}
+
 private[codec] object BytesToI8 extends Encoder[Array[Byte]] {
   def dtype: Dtype                                       = Dtype.I8
   def encode(values: Array[Byte], out: ByteBuffer): Unit = out.put(values): Unit

@@ -11,7 +11,8 @@ private[codec] object Limits {
 
   /** The smallest and the largest number of an integer dtype. */
   def integers(dtype: Dtype): (BigInt, BigInt) =
-    if (signed.contains(dtype)) (-BigInt(2).pow(dtype.bits - 1), BigInt(2).pow(dtype.bits - 1) - 1)
+    if (dtype == BOOL) (BigInt(0), BigInt(1))
+    else if (signed.contains(dtype)) (-BigInt(2).pow(dtype.bits - 1), BigInt(2).pow(dtype.bits - 1) - 1)
     else (BigInt(0), BigInt(2).pow(dtype.bits) - 1)
 
   def text(dtype: Dtype): String = dtype match {

@@ -17,12 +17,12 @@ private[codec] abstract class Sink(val dtype: Dtype) extends Serializable {
 private[codec] object Sink {
 
   def apply(dtype: Dtype, rounding: Rounding): Sink = dtype match {
-    case F64                                   => ToF64
-    case F32                                   => ToF32
-    case F16                                   => new ToHalf(F16, HalfFloat.F16, rounding)
-    case BF16                                  => new ToHalf(BF16, HalfFloat.BF16, rounding)
-    case U64                                   => ToU64
-    case U8 | I8 | U16 | I16 | U32 | I32 | I64 => new ToInteger(dtype)
+    case F64                                          => ToF64
+    case F32                                          => ToF32
+    case F16                                          => new ToHalf(F16, HalfFloat.F16, rounding)
+    case BF16                                         => new ToHalf(BF16, HalfFloat.BF16, rounding)
+    case U64                                          => ToU64
+    case BOOL | U8 | I8 | U16 | I16 | U32 | I32 | I64 => new ToInteger(dtype)
     case other =>
       throw new IllegalArgumentException(
         s"Numbers cannot be encoded as $other, only as one of ${Encoders.targets.mkString(", ")}.")

@@ -7,6 +7,11 @@ private[codec] trait Widening[A] extends Serializable {
 
 private[codec] object Widening {
 
+  val booleans: Widening[Array[Boolean]] = (values, from, to, n) => {
+    var i = 0
+    while (i < n) { to(i) = if (values(from + i)) 1 else 0; i += 1 }
+  }
+
   val bytes: Widening[Array[Byte]] = (values, from, to, n) => {
     var i = 0
     while (i < n) { to(i) = values(from + i).toDouble; i += 1 }

@@ -69,8 +69,20 @@ object HeaderWriter {
 
   private def appendMetadata(metadata: Map[String, String], json: StringBuilder): Unit = {
     appendString(Header.MetadataName, json)
-    var separator = ":{"
-    metadata.toSeq.sortBy(_._1).foreach { case (key, value) =>
+    json.append(':')
+    appendStrings(metadata, json)
+  }
+
+  /** A JSON object of strings, as headers have them: sorted by name as UTF-8 bytes, and without spaces. */
+  def jsonOf(strings: Map[String, String]): String = {
+    val json = new StringBuilder
+    appendStrings(strings, json)
+    json.toString
+  }
+
+  private def appendStrings(strings: Map[String, String], json: StringBuilder): Unit = {
+    var separator = "{"
+    strings.toSeq.sortBy(_._1)(Utf8Order).foreach { case (key, value) =>
       json.append(separator)
       separator = ","
       appendString(key, json)

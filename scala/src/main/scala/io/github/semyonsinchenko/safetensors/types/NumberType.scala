@@ -12,11 +12,11 @@ import io.github.semyonsinchenko.safetensors.codec.{Encoder, Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 
 /**
- * A numeric element type of Spark arrays.
+ * A type of numbers in Spark: of an array's elements or of a column. Booleans are the numbers 0 and 1.
  *
  * @param dtype the dtype with the same values, used when the write does not name one
  */
-sealed abstract class NumberType(val sparkType: NumericType, val dtype: Dtype) extends Product
+sealed abstract class NumberType(val sparkType: DataType, val dtype: Dtype) extends Product
     with Serializable {
 
   /** The encoder from arrays of this type to `target`. It is chosen once per column. */
@@ -41,6 +41,12 @@ object NumberType {
     def apply(values: ArrayData, out: ByteBuffer): Unit
   }
 
+  case object Boolean extends NumberType(BooleanType, Dtype.BOOL) {
+    protected def convert(target: Dtype, rounding: Rounding): Encode =
+      via(Encoders.booleans(target, rounding))(_.toBooleanArray())
+    def single(row: SpecializedGetters, ordinal: scala.Int): ArrayData =
+      UnsafeArrayData.fromPrimitiveArray(Array(row.getBoolean(ordinal)))
+  }
   case object Byte extends NumberType(ByteType, Dtype.I8) {
     protected def convert(target: Dtype, rounding: Rounding): Encode =
       via(Encoders.bytes(target, rounding))(_.toByteArray())
@@ -78,7 +84,7 @@ object NumberType {
       UnsafeArrayData.fromPrimitiveArray(Array(row.getDouble(ordinal)))
   }
 
-  private val all: Seq[NumberType] = Seq(Byte, Short, Int, Long, Float, Double)
+  private val all: Seq[NumberType] = Seq(Boolean, Byte, Short, Int, Long, Float, Double)
 
   /** None for a type that tensors cannot store. */
   def of(dataType: DataType): Option[NumberType] = all.find(_.sparkType == dataType)

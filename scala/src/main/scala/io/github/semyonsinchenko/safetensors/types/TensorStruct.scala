@@ -3,9 +3,7 @@ package io.github.semyonsinchenko.safetensors.types
 import java.nio.ByteBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.Platform
 
 /** The Spark type of a tensor, for reads, writes and functions. */
 object TensorStruct {
@@ -37,13 +35,7 @@ object TensorStruct {
   }
 
   /** The bytes of a struct's `data`. If they are in the memory of a row, they are not copied. */
-  def data(struct: InternalRow): ByteBuffer = struct match {
-    case row: UnsafeRow if row.getBaseObject.isInstanceOf[Array[Byte]] =>
-      val offsetAndSize = row.getLong(Data)
-      val offset        = row.getBaseOffset - Platform.BYTE_ARRAY_OFFSET + (offsetAndSize >>> 32)
-      ByteBuffer.wrap(row.getBaseObject.asInstanceOf[Array[Byte]], offset.toInt, offsetAndSize.toInt)
-    case _ => ByteBuffer.wrap(struct.getBinary(Data))
-  }
+  def data(struct: InternalRow): ByteBuffer = RowBytes.of(struct, Data)
 
   private def isIntArray(other: DataType): Boolean = other match {
     case ArrayType(IntegerType, _) => true

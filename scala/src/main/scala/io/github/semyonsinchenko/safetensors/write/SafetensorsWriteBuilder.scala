@@ -37,7 +37,8 @@ private[safetensors] final class SafetensorsWriteBuilder(
   override def build(): Write = {
     val asked  = WritePlan.of(WriteOptions.of(options), schema)
     val target = Target.of(Location.one(options, conf), existing, asked, conf)
-    new SafetensorsWrite(target.buckets.fold(asked)(asked.inBuckets), target, conf)
+    val plan   = target.buckets.fold(asked)(asked.inBuckets).appendingTo(target.columns)
+    new SafetensorsWrite(plan, target, conf)
   }
 
   override def buildForBatch(): BatchWrite = build().toBatch

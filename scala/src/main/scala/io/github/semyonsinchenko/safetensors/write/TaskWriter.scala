@@ -34,8 +34,9 @@ private[write] final class TaskWriter(
 
   private val metrics = new WriteCounters
   private val pages =
-    Pages.forTask(plan.columns.size, new MemoryBound(SparkEnv.get.conf, Runtime.getRuntime.maxMemory, cores))
-  private val shards = new Shards(plan.metadata, new ShardNames(partition), open, index, metrics)
+    Pages.forTask(plan.columns.map(_.tensors).sum,
+      new MemoryBound(SparkEnv.get.conf, Runtime.getRuntime.maxMemory, cores))
+  private val shards = new Shards(plan.shardMetadata, new ShardNames(partition), open, index, metrics)
   private val writer = plan.mode match {
     case batch: WriteMode.Batch => new BatchShardWriter(plan, batch, partition, () => newPayload(), shards)
     case keyed: WriteMode.KeyValue =>

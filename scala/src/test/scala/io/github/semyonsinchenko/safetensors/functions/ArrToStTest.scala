@@ -77,7 +77,7 @@ class ArrToStTest extends FunctionsTest {
       "arr_to_st: U8 cannot hold 300.0, the element at index 2: it holds whole numbers from 0 to 255.")
   }
 
-  private val dtypes = "Use one of F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64."
+  private val dtypes = "Use one of F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL."
 
   /** The argument, as a literal at analysis and as a column for a row, is refused in the same words. */
   private def refusedBothWays(name: String, literal: String)(message: String): Unit = {
@@ -97,7 +97,7 @@ class ArrToStTest extends FunctionsTest {
   }
 
   test("a dtype that numbers cannot be encoded as is refused") {
-    refusedBothWays("dtype", "'BOOL'")(s"numbers cannot be encoded as dtype BOOL. $dtypes")
+    refusedBothWays("dtype", "'C64'")(s"numbers cannot be encoded as dtype C64. $dtypes")
     refusedBothWays("dtype", "'F8_E4M3'")(s"numbers cannot be encoded as dtype F8_E4M3. $dtypes")
   }
 

@@ -12,11 +12,10 @@ import org.apache.spark.sql.SparkSession
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.Parallel
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetFiles, Manifest, ShardRecord}
+import io.github.semyonsinchenko.safetensors.dataset.{DatasetFiles, Manifest, ShardRecord}
 import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.ConditionalWrite
 import io.github.semyonsinchenko.safetensors.write.plan.WritePlan
-import io.github.semyonsinchenko.safetensors.write.shards.ColumnSummary
 
 /**
  * Makes what the tasks wrote a part of the dataset: shards, index, and then the manifest, which makes all of it visible at once.
@@ -125,16 +124,9 @@ private[write] final class DatasetCommit(
     id.toString,
     plan.mode.ofDataset,
     plan.options,
-    schemaOf(kept, written),
+    CommittedColumns.of(plan.mode.ofDataset, kept, written),
     kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards)
   )
-
-  /** Tasks without rows know no shape of a sample. They count only if all tasks are without rows. */
-  private def schemaOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
-    val all      = kept.map(old => ShardsWritten(old.shards, old.schema, Nil)).toSeq ++ written
-    val withRows = all.filter(_.shards.nonEmpty)
-    ColumnSummary.merge((if (withRows.isEmpty) written else withRows).map(_.schema))
-  }
 
   /**
    * Replaces the manifest. The file system may report an error although it has done so. The write has succeeded then: an error

@@ -82,7 +82,8 @@ private[write] final class IndexCommit(directory: Path, plan: WritePlan, id: UUI
       bytes + merged.map(_.bytes).sum, conf)
   }
 
-  private def tensors(shard: ShardRecord): Long = (if (hasKeys) shard.samples else 1L) * plan.columns.size
+  private def tensors(shard: ShardRecord): Long =
+    if (hasKeys) shard.samples * plan.columns.size else plan.columns.map(_.tensors.toLong).sum
 
   // A run takes about six times as many bytes as its entries in the index.
   private val Compression = 6

@@ -7,9 +7,15 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, InvalidManifestException, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{
+  ColumnRecord,
+  DatasetMode,
+  InvalidManifestException,
+  Manifest
+}
 import io.github.semyonsinchenko.safetensors.index.TensorIndex
-import io.github.semyonsinchenko.safetensors.write.plan.{WriteOptions, WritePlan}
+import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WriteOptions, WritePlan}
+import io.github.semyonsinchenko.safetensors.write.shards.Difference
 
 /** What a write does with the dataset that is already in its directory. */
 private[safetensors] sealed trait Existing extends Product with Serializable
@@ -31,12 +37,14 @@ private[safetensors] object Existing {
  *
  * @param indexed whether it seems that the dataset will have an index, so that tasks prepare its entries. The commit decides.
  * @param buckets how many buckets of keys the shards that stay are in; none if they are not in buckets
+ * @param columns the columns of the shards that stay
  */
 private[write] final case class Target(
     directory: Path,
     existing: Existing,
     indexed: Boolean,
-    buckets: Option[Int])
+    buckets: Option[Int],
+    columns: Seq[ColumnRecord] = Nil)
 
 private[write] object Target {
   private val log = LoggerFactory.getLogger(classOf[Target])
@@ -49,7 +57,8 @@ private[write] object Target {
     val kept     = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
     val hasIndex = kept.exists(old => TensorIndex.exists(directory, old.indexParts, conf))
     kept.filter(_.shards.nonEmpty).foreach(checkBuckets(_, plan, directory))
-    Target(directory, existing, plan.generateIndex || hasIndex, kept.flatMap(_.keyBuckets))
+    Target(directory, existing, plan.generateIndex || hasIndex, kept.flatMap(_.keyBuckets),
+      kept.filter(_.shards.nonEmpty).toSeq.flatMap(_.schema))
   }
 
   /**
@@ -128,8 +137,13 @@ private[write] object Target {
     if (old.mode != plan.mode.ofDataset) differs("the mode", old.mode.name, plan.mode.ofDataset.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
-    for (column <- plan.columns; dtype <- column.dtype;
-      was       <- old.schema.find(_.name == column.name).flatMap(_.dtype))
-      if (was != dtype.name) differs(s"column `${column.name}` as", was, dtype.name)
+    for (column <- plan.columns; was <- old.schema.find(_.name == column.name)) {
+      if (was.kind != column.kind) differs(s"column `${column.name}` as", was.kind.name, column.kind.name)
+      val planned = column.record(column.dtype, column.shape)
+      if (plan.mode.isInstanceOf[WriteMode.Batch] && Difference.between(planned, was))
+        differs(s"column `${column.name}` as", Difference.show(was), Difference.show(planned))
+      for (dtype <- planned.dtype; there <- was.dtype if there != dtype)
+        differs(s"column `${column.name}` as", there, dtype)
+    }
   }
 }

@@ -41,8 +41,8 @@ private[write] final class NestedEncoder(
 
   private def append(array: ArrayData, dims: Seq[Int], level: Int, payload: Payload): Unit = {
     if (array.numElements() != dims(level)) throw new InvalidCellException(
-      s"arrays of ${dims(level)} and of ${array.numElements()} elements at depth ${level + 1}, and tensors are not ragged. " +
-        "Pad or cut them")
+      s"arrays of ${dims(level)} and of ${array.numElements()} elements at depth ${level + 1}: only the first dimension of a " +
+        "row may differ, in a column that the option `ragged` names. Pad or cut them")
     ArrayEncoder.checkNulls(array)
     if (level == depth - 1) ArrayEncoder.append(array, dtype, elements, payload)
     else {

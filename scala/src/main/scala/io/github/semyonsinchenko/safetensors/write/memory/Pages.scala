@@ -69,9 +69,9 @@ private[write] object Pages {
   private val MaxPageSize = 1 << 20
   private val MinPageSize = 4 << 10
 
-  /** The pages of a task that writes this many columns. */
-  def forTask(columns: Int, bound: MemoryBound): Pages = {
+  /** The pages of a task that keeps this many payloads. */
+  def forTask(payloads: Int, bound: MemoryBound): Pages = {
     val limit = bound.perTask
-    new Pages(limit, math.max(MinPageSize, math.min(MaxPageSize, limit / 2 / columns)).toInt)
+    new Pages(limit, math.max(MinPageSize, math.min(MaxPageSize, limit / 2 / payloads)).toInt)
   }
 }

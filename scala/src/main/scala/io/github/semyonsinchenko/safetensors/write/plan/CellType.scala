@@ -11,6 +11,12 @@ object CellType {
 
   case object Tensor extends CellType
 
+  /** Strings: vectors of the bytes of their UTF-8. */
+  case object Text extends CellType
+
+  /** Binary values: vectors of bytes. */
+  case object Bytes extends CellType
+
   /** Cells with numbers, which are encoded. */
   sealed trait Numbers extends CellType {
     def number: NumberType
@@ -34,6 +40,11 @@ object CellType {
     case struct if TensorStruct.matches(struct) => Some(Tensor)
     case ArrayType(inner: ArrayType, _)         => nested(inner, 2)
     case ArrayType(element, containsNull)       => NumberType.of(element).map(Arrays(_, containsNull))
+    case _: StringType                          => Some(Text)
+    case BinaryType                             => Some(Bytes)
+    // What rows hold: days, and microseconds.
+    case DateType                                                     => Some(Scalars(NumberType.Int))
+    case TimestampType | TimestampNTZType                             => Some(Scalars(NumberType.Long))
     case udt: UserDefinedType[_] if vectorTypes(udt.getClass.getName) => Some(Vectors)
     case other                                                        => NumberType.of(other).map(Scalars(_))
   }

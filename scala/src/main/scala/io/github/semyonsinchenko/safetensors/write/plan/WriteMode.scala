@@ -11,7 +11,11 @@ sealed trait WriteMode extends Product with Serializable {
 
 object WriteMode {
 
-  /** One tensor per column and shard, which stacks `rows` rows. */
+  /**
+   * One tensor per column and shard, which stacks rows.
+   *
+   * @param rows the rows in a shard
+   */
   final case class Batch(rows: Int, tail: Tail) extends WriteMode {
     override def ofDataset: DatasetMode = DatasetMode.Batch
   }

@@ -15,12 +15,14 @@ import io.github.semyonsinchenko.safetensors.format.Dtype
  * The options of a write. Each is checked on its own; [[WritePlan]] checks them against the columns.
  *
  * @param columns the columns to write; none for all columns except the one that names tensors
+ * @param ragged  the columns whose rows differ in their first dimension
  * @param shapes  the shape of a sample, by column
  * @param asGiven the options as the user set them, for the manifest
  */
 final case class WriteOptions(
     mode: WriteMode,
     columns: Option[Seq[String]],
+    ragged: Seq[String],
     shapes: Map[String, Seq[Int]],
     dtypes: Dtypes,
     rounding: Rounding,
@@ -107,6 +109,14 @@ object WriteOptions {
     "The columns to write, separated by commas or as a JSON array. By default all except `name_col`.")(
     parseColumns)
 
+  val Ragged: OptionSpec[Seq[String]] = OptionSpec(
+    "ragged",
+    None,
+    "With `batch_size`, the columns of arrays, vectors or Tensor Structs whose first dimension differs by row, separated by " +
+      "commas or as a JSON array. The values of all rows are in one tensor, and `{column}.offsets` says where each row begins. " +
+      "Columns of strings and binary values are stored so without this option."
+  )(parseColumns)
+
   val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
     "shapes",
     None,
@@ -117,8 +127,9 @@ object WriteOptions {
   val TargetDtype: OptionSpec[Dtypes] = OptionSpec(
     "dtype",
     None,
-    "The dtype to write: one name for all columns, or a JSON object by column. By default an array takes its own: float " +
-      "F32, double F64, int I32, long I64, short I16, byte I8. An integer dtype cuts off the fraction of a float; a number that a " +
+    "The dtype to write: one name for all columns of numbers, or a JSON object by column. By default an array takes its own: " +
+      "float F32, double F64, int I32, long I64, short I16, byte I8, boolean BOOL. Strings and binary values are always U8, dates " +
+      "I32, timestamps I64. An integer dtype cuts off the fraction of a float; a number that a " +
       "dtype cannot hold is an error."
   )(parseDtypes)
 
@@ -139,6 +150,7 @@ object WriteOptions {
     GenerateIndex,
     KeyBuckets,
     Columns,
+    Ragged,
     Shapes,
     TargetDtype,
     RoundingMode,
@@ -148,6 +160,7 @@ object WriteOptions {
   def of(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
     modeOf(options),
     Columns.get(options),
+    Ragged.get(options).getOrElse(Nil),
     Shapes.get(options).getOrElse(Map.empty),
     TargetDtype.get(options).getOrElse(Dtypes.ByColumn(Map.empty)),
     RoundingMode.get(options).get,
@@ -162,6 +175,9 @@ object WriteOptions {
       case (Some(_), None) if KeyBuckets.get(options).isDefined =>
         throw new InvalidRequestException(
           "The option `key_buckets` needs `name_col`: rows of a batch have no keys. Leave it out.")
+      case (None, Some(_)) if Ragged.get(options).isDefined =>
+        throw new InvalidRequestException(
+          "The option `ragged` is for batches. With `name_col` each row is a tensor of its own shape. Leave `ragged` out.")
       case (Some(rows), None) => WriteMode.Batch(rows, TailStrategy.get(options).get)
       case (None, Some(name)) =>
         WriteMode.KeyValue(

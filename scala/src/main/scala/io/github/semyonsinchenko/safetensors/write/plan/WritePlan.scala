@@ -3,25 +3,9 @@ package io.github.semyonsinchenko.safetensors.write.plan
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
-import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.format.{Dtype, Header}
-import io.github.semyonsinchenko.safetensors.types.TensorStruct
-
-/**
- * A column to write.
- *
- * @param ordinal its index in the row
- * @param dtype   the dtype of its tensors; none if each Tensor Struct has its own
- * @param shape   the shape of a sample; none if each cell has its own
- */
-final case class ColumnPlan(
-    name: String,
-    ordinal: Int,
-    cells: CellType,
-    dtype: Option[Dtype],
-    shape: Option[Seq[Int]],
-    rounding: Rounding)
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord}
+import io.github.semyonsinchenko.safetensors.format.{Header, HeaderWriter}
 
 /**
  * A write that passed all checks of its schema and options. The driver creates it and sends it to every task.
@@ -38,6 +22,17 @@ final case class WritePlan(
     generateIndex: Boolean,
     metadata: Map[String, String],
     options: Map[String, String]) {
+
+  /** The `__metadata__` of each shard. It names the kinds of columns, so that a shard can be understood without the manifest. */
+  def shardMetadata: Map[String, String] = {
+    val kinds =
+      columns.collect { case column if column.kind != ColumnKind.Fixed => column.name -> column.kind.name }
+    if (kinds.isEmpty) metadata else metadata + (WritePlan.ColumnKinds -> HeaderWriter.jsonOf(kinds.toMap))
+  }
+
+  /** The plan of an append to a dataset with these columns. */
+  def appendingTo(existing: Seq[ColumnRecord]): WritePlan =
+    copy(columns = columns.map(column => column.copy(existing = existing.find(_.name == column.name))))
 
   /** How many buckets of keys the shards are in; none if they are not in buckets. */
   def buckets: Option[Int] = mode match {
@@ -57,18 +52,27 @@ final case class WritePlan(
 
 object WritePlan {
 
+  private val ColumnKinds = "column_kinds"
+
   /** @throws InvalidRequestException if these options cannot write these columns */
   def of(options: WriteOptions, schema: StructType): WritePlan = {
     val mode  = resolve(options.mode, schema)
     val names = columnNames(options, mode, schema)
     checkNames(names, mode)
     val shapes = byColumn(WriteOptions.Shapes, options.shapes, names)
+    val ragged = options.ragged.map(resolve(WriteOptions.Ragged, _, names)).toSet
     val dtypes = options.dtypes match {
       case Dtypes.ByColumn(dtypes) => byColumn(WriteOptions.TargetDtype, dtypes, names)
       case Dtypes.Single(dtype)    => names.map(_ -> dtype).toMap
     }
-    val columns =
-      names.map(name => plan(name, schema, dtypes.get(name), shapes.get(name), options.rounding)).toVector
+    val columns = names.map { name =>
+      val ordinal = schema.fieldIndex(name)
+      val own =
+        ColumnOptions(dtypes.get(name), options.dtypes.isInstanceOf[Dtypes.ByColumn], shapes.get(name),
+          ragged(name), options.rounding)
+      ColumnPlan.of(schema(ordinal), ordinal, mode, own)
+    }.toVector
+    if (mode.isInstanceOf[WriteMode.Batch]) checkTensors(columns, options.metadata)
     val checked =
       WritePlan(mode, schema, columns, options.shardBytes, options.generateIndex, options.metadata,
         options.asGiven)
@@ -137,31 +141,21 @@ object WritePlan {
       option: OptionSpec[_],
       values: Map[String, A],
       columns: Seq[String]): Map[String, A] =
-    values.map { case (name, value) =>
-      find(name, columns).getOrElse(throw new InvalidRequestException(
-          s"Option `${option.name}` names `$name`, but the columns to write are: ${columns.mkString(", ")}.")) -> value
-    }
+    values.map { case (name, value) => resolve(option, name, columns) -> value }
 
-  private def plan(
-      name: String,
-      schema: StructType,
-      asked: Option[Dtype],
-      shape: Option[Seq[Int]],
-      rounding: Rounding): ColumnPlan = {
-    val ordinal = schema.fieldIndex(name)
-    val cells = CellType.of(schema(ordinal).dataType).getOrElse(throw new InvalidRequestException(
-        s"Column `$name` is ${schema(ordinal).dataType.simpleString}, which is no tensor: expected numbers, arrays of " +
-          s"numbers, vectors of Spark ML, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the option `columns`, or cast it."))
-    ColumnPlan(name, ordinal, cells, dtypeOf(name, cells, asked), shape, rounding)
-  }
+  /** Columns have the names of the schema, and names of options may differ from them in case. */
+  private def resolve(option: OptionSpec[_], name: String, columns: Seq[String]): String =
+    find(name, columns).getOrElse(throw new InvalidRequestException(
+        s"Option `${option.name}` names `$name`, but the columns to write are: ${columns.mkString(", ")}."))
 
-  private def dtypeOf(name: String, cells: CellType, asked: Option[Dtype]): Option[Dtype] = cells match {
-    case CellType.Tensor => asked
-    case numbers: CellType.Numbers =>
-      val dtype = asked.getOrElse(numbers.number.dtype)
-      if (!Encoders.targets.contains(dtype)) throw new InvalidRequestException(
-        s"Column `$name` holds numbers, which cannot be written as $dtype, only as: ${Encoders.targets.mkString(", ")}. " +
-          "Give Tensor Structs that hold the bytes.")
-      Some(dtype)
+  private def checkTensors(columns: Seq[ColumnPlan], metadata: Map[String, String]): Unit = {
+    for (column <- columns if column.kind.hasOffsets;
+      other     <- columns if other.name.equalsIgnoreCase(ColumnKind.offsetsOf(column.name)))
+      throw new InvalidRequestException(
+        s"Column `${other.name}` has the name of the tensor in which the offsets of column `${column.name}` are stored, as that is " +
+          s"${column.kind.name}. Rename one.")
+    if (metadata.contains(WritePlan.ColumnKinds)) throw new InvalidRequestException(
+      s"Option `${WriteOptions.Metadata.name}` has `${WritePlan.ColumnKinds}`, in which a shard names the kinds of its columns. " +
+        "Name it otherwise.")
   }
 }

@@ -4,39 +4,32 @@ import org.apache.spark.sql.catalyst.InternalRow
 
 import io.github.semyonsinchenko.safetensors.dataset.ColumnRecord
 import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.write.encode.{CellEncoders, InvalidCellException, Sample}
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
-import io.github.semyonsinchenko.safetensors.write.plan.ColumnPlan
 
-/** One column of a batch: its bytes so far, and the dtype and shape that all its rows must have. */
-private[write] final class BatchColumn(plan: ColumnPlan, val payload: Payload) {
-  private val encoder        = CellEncoders.of(plan)
-  private var sample: Sample = _
-  private val summary        = new ColumnSummary(plan)
+/** A tensor of an open batch, whose bytes are in `payload`. */
+private[write] final case class BatchTensor(name: String, dtype: Dtype, shape: Seq[Long], payload: Payload)
 
-  private val toPayload: Dtype => Payload = _ => payload
+/** One column of a batch. All rows of a task have one dtype and shape, except for the first dimension of ragged rows. */
+private[write] trait BatchColumn extends AutoCloseable {
 
-  def name: String = plan.name
+  def name: String
 
-  def dtype: Dtype = sample.dtype
+  /**
+   * Appends the cell of a row to a batch that has `rows` rows.
+   *
+   * @throws InvalidCellException if the cell is not a valid tensor, or is not like the rows before
+   */
+  def append(row: InternalRow, rows: Int): Unit
 
-  def shape: Seq[Int] = sample.shape
+  /** Extends a batch of `rows` rows to `batchSize` rows. */
+  def pad(rows: Int, batchSize: Int): Unit
 
-  /** Appends the cell of a row to a batch that has `rows` rows. */
-  def append(row: InternalRow, rows: Int): Unit = {
-    val next = encoder.append(row, plan.ordinal, toPayload)
-    if ((next ne sample) && next != sample) {
-      if (rows > 0) throw new InvalidCellException(
-        s"$next, but the batch began with $sample. Make the rows alike, or write with `name_col`")
-      summary.note(next)
-      sample = next
-    }
-  }
+  /** The tensors of a batch of `rows` rows. */
+  def tensors(rows: Int): Seq[BatchTensor]
 
-  /** Extends a batch of `rows` rows to `batchSize` rows with zeros. */
-  def pad(rows: Int, batchSize: Int): Unit = payload.appendZeros(payload.size / rows * (batchSize - rows))
+  /** Forgets the rows of the batch. */
+  def discard(): Unit
 
-  def discard(): Unit = payload.clear()
-
-  def record: ColumnRecord = summary.record
+  /** The column with the dtype and shape of the rows so far. */
+  def record: ColumnRecord
 }

@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.write.encode.InvalidRowException
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 import io.github.semyonsinchenko.safetensors.write.plan.{Tail, WriteMode, WritePlan}
 
-/** Stacks rows: each column becomes one tensor of the shard, and the first dimension counts the rows. */
+/** Stacks rows: each column becomes one tensor of the shard, or two if its rows have different lengths. */
 private[write] final class BatchShardWriter(
     plan: WritePlan,
     mode: WriteMode.Batch,
@@ -17,7 +17,10 @@ private[write] final class BatchShardWriter(
     shards: Shards)
     extends ShardWriter {
 
-  private val columns = plan.columns.map(new BatchColumn(_, newPayload()))
+  private val columns = plan.columns.map { column =>
+    if (column.kind.hasOffsets) new RaggedColumn(column, newPayload(), newPayload())
+    else new FixedColumn(column, newPayload())
+  }
   private var rows    = 0
   private var written = 0L
 
@@ -43,22 +46,21 @@ private[write] final class BatchShardWriter(
 
   override def schema: Seq[ColumnRecord] = columns.map(_.record)
 
-  override def close(): Unit = columns.foreach(_.payload.close())
+  override def close(): Unit = columns.foreach(_.close())
 
   private def closeShard(leading: Int): Unit = {
-    val sorted = columns.sortBy(c => (c.dtype, c.name))(HeaderWriter.order)
-    shards.write(place(sorted, leading), rows.toLong)(out => sorted.foreach(_.payload.drain(out)))
+    val sorted = columns.flatMap(_.tensors(leading)).sortBy(t => (t.dtype, t.name))(HeaderWriter.order)
+    shards.write(place(sorted), rows.toLong)(out => sorted.foreach(_.payload.drain(out)))
     rows = 0
   }
 
-  private def place(sorted: Seq[BatchColumn], leading: Int): Seq[TensorInfo] = {
+  private def place(sorted: Seq[BatchTensor]): Seq[TensorInfo] = {
     var begin = 0L
-    sorted.map { column =>
-      val end = begin + column.payload.size
-      val tensor =
-        TensorInfo(column.name, column.dtype, (leading +: column.shape).map(_.toLong).toVector, begin, end)
+    sorted.map { tensor =>
+      val end    = begin + tensor.payload.size
+      val placed = TensorInfo(tensor.name, tensor.dtype, tensor.shape.toVector, begin, end)
       begin = end
-      tensor
+      placed
     }
   }
 }

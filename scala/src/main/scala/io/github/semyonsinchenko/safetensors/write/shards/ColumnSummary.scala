@@ -19,11 +19,8 @@ private[write] final class ColumnSummary(plan: ColumnPlan) {
 
   /** Without samples, the dtype and shape of the options. */
   def record: ColumnRecord =
-    if (first == null) ColumnRecord(plan.name, plan.dtype.map(_.name), plan.shape)
-    else ColumnRecord(
-      plan.name,
-      Option.when(sameDtype)(first.dtype.name),
-      Option.when(sameShape)(first.shape))
+    if (first == null) plan.record(plan.dtype, plan.shape)
+    else plan.record(Option.when(sameDtype)(first.dtype), Option.when(sameShape)(first.shape))
 }
 
 private[write] object ColumnSummary {
@@ -36,7 +33,8 @@ private[write] object ColumnSummary {
   def merge(parts: Seq[Seq[ColumnRecord]]): Seq[ColumnRecord] =
     parts.headOption.toSeq.flatten.map { first =>
       val records = parts.flatMap(_.find(_.name == first.name))
-      ColumnRecord(first.name, agreed(records.map(_.dtype)), agreed(records.map(_.shape)))
+      first.copy(dtype = agreed(records.map(_.dtype)), shape = agreed(records.map(_.shape)),
+        sparkType = records.flatMap(_.sparkType).headOption)
     }
 
   private def agreed[A](values: Seq[Option[A]]): Option[A] =

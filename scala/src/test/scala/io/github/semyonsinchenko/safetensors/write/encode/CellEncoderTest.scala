@@ -1,6 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write.encode
 
 import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 
 import org.apache.hadoop.conf.Configuration
@@ -14,6 +15,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.TempDir
 import io.github.semyonsinchenko.safetensors.codec.Rounding
+import io.github.semyonsinchenko.safetensors.dataset.ColumnKind
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 import io.github.semyonsinchenko.safetensors.write.memory.{Pages, Payload}
@@ -32,10 +34,15 @@ class CellEncoderTest extends AnyFunSuite {
     val generic = new GenericInternalRow(Array[Any](cell))
     val unsafe  = UnsafeProjection.create(Array(dataType)).apply(generic)
     val results = Seq(generic, unsafe).map { row =>
-      encodeRow(CellEncoders.of(ColumnPlan("x", 0, cells, dtype, shape, Rounding.Truncate)), row)
+      encodeRow(CellEncoders.of(planned(cells, dtype, shape)), row)
     }
     assert(results(0) == results(1))
     results(0)
+  }
+
+  private def planned(cells: CellType, dtype: Option[Dtype], shape: Option[Seq[Int]]) = {
+    val own = if (cells.isInstanceOf[CellType.Scalars]) Some(Nil) else None
+    ColumnPlan("x", 0, cells, ColumnKind.Fixed, dtype, shape.orElse(own), Rounding.Truncate, "")
   }
 
   private def encodeRow(encoder: CellEncoder, row: InternalRow): (Sample, Seq[Byte]) = TempDir { directory =>
@@ -110,10 +117,37 @@ class CellEncoderTest extends AnyFunSuite {
 
   test("ragged arrays, and nulls at any level, are errors") {
     assert(refused(nested, nestedType, array(array(1f, 2f), array(3f))).startsWith(
-        "arrays of 2 and of 1 elements at depth 2, and tensors are not ragged."))
+        "arrays of 2 and of 1 elements at depth 2: only the first dimension of a row may differ"))
     assert(refused(nested, nestedType, array(array(1f), null)).startsWith("element 1 is null"))
     assert(refused(nested, nestedType, array(null, array(1f))).startsWith("element 0 is null"))
     assert(refused(nested, nestedType, array(array(1f), array(null))).startsWith("element 0 is null"))
+  }
+
+  test("strings and binary values are vectors of their bytes") {
+    val text = "z\u00e9\ud83d\ude00"
+    assert(encode(CellType.Text, StringType, UTF8String.fromString(text)) ==
+      ((Sample(Dtype.U8, Seq(7)), text.getBytes(UTF_8).toSeq)))
+    assert(encode(CellType.Text, StringType, UTF8String.EMPTY_UTF8) == ((Sample(Dtype.U8, Seq(0)), Nil)))
+    assert(encode(CellType.Bytes, BinaryType, Array[Byte](-1, 0, 7)) ==
+      ((Sample(Dtype.U8, Seq(3)), Seq[Byte](-1, 0, 7))))
+  }
+
+  test("a string that is not UTF-8 is an error that shows it") {
+    for (bytes <-
+        Seq(Array(0x61, 0xff, 0x62), Array(0x61, 0xed, 0xa0, 0x80, 0x62), Array(0x61, 0xc0, 0x80, 0x62)))
+      assert(refused(CellType.Text, StringType, UTF8String.fromBytes(bytes.map(_.toByte))).matches(
+          "(?s)`a\ufffd+b`, a string whose bytes are not valid UTF-8 .*"))
+  }
+
+  test("booleans are bytes of 0 and 1, or numbers") {
+    val arrays = CellType.Arrays(NumberType.Boolean, containsNull = false)
+    val cell   = array(true, false, true)
+    assert(encode(arrays, ArrayType(BooleanType, containsNull = false), cell) ==
+      ((Sample(Dtype.BOOL, Seq(3)), Seq[Byte](1, 0, 1))))
+    assert(encode(arrays, ArrayType(BooleanType, containsNull = false), cell, Some(Dtype.F32))._2 ==
+      floats(1, 0, 1))
+    assert(encode(CellType.Scalars(NumberType.Boolean), BooleanType, true) ==
+      ((Sample(Dtype.BOOL, Nil), Seq[Byte](1))))
   }
 
   test("vectors of Spark ML are dense tensors, sparse ones too") {

@@ -100,6 +100,61 @@ class WritePlanTest extends AnyFunSuite {
       "Column `s` is array<string>, which is no tensor") && error.getMessage.contains("`columns`"))
   }
 
+  private val mixed =
+    new StructType().add("ids", ArrayType(LongType)).add("t", StringType).add("raw", BinaryType)
+      .add("ok", BooleanType).add("d", DateType).add("ts", TimestampType).add("ntz", TimestampNTZType)
+      .add("emb", TensorStruct.dataType).add("n", IntegerType)
+
+  private def refusedOf(what: String, schema: StructType = mixed)(options: (String, String)*)(
+      message: String): Unit =
+    test(s"refused: $what") {
+      assert(intercept[InvalidRequestException](plan(schema, options: _*)).getMessage.contains(message))
+    }
+
+  test("columns have kinds by their types, and by the option `ragged`") {
+    val columns = plan(mixed, "batch_size" -> "2", "ragged" -> "IDS, emb").columns
+    assert(columns.map(_.kind.name) == Seq("ragged", "text", "binary", "fixed", "date", "timestamp",
+      "timestamp_ntz", "ragged", "fixed"))
+    assert(columns.map(_.dtype.map(_.name)) == Seq(Some("I64"), Some("U8"), Some("U8"), Some("BOOL"),
+      Some("I32"),
+      Some("I64"), Some("I64"), None, Some("I32")))
+    assert(columns.map(_.shape) == Seq.fill(7)(Some(Nil)) ++ Seq(None, Some(Nil)))
+    assert(columns.map(_.sparkType).take(2) == Seq("array<bigint>", "string"))
+  }
+
+  test("a shard names the kinds of its columns, by name") {
+    val names =
+      new StructType().add("b\"", StringType).add("\ue000", StringType).add("\ud83d\ude00", StringType)
+        .add("a", StringType).add("x", LongType)
+    assert(plan(names, "batch_size" -> "2").shardMetadata("column_kinds") ==
+      "{\"a\":\"text\",\"b\\\"\":\"text\",\"\ue000\":\"text\",\"\ud83d\ude00\":\"text\"}")
+    assert(planned().shardMetadata == Map("format" -> "pt"))
+  }
+
+  test("one dtype for all leaves out strings, binary values and times") {
+    assert(plan(mixed, "batch_size" -> "2", "dtype" -> "F16", "columns" -> "ids,t,raw,d,ts,ok").columns.map(
+      _.dtype.get.name) == Seq("F16", "U8", "U8", "I32", "I64", "F16"))
+  }
+
+  refusedOf("a dtype of a string")("batch_size" -> "1", "dtype" -> """{"t":"I8"}""")(
+    "Column `t` is string, which is stored as U8, not as I8")
+  refusedOf("a shape of a ragged column")("batch_size" -> "1", "shapes" -> """{"t":[4]}""")(
+    "Option `shapes` names `t`, which is text")
+  refusedOf("ragged numbers")("batch_size" -> "1", "ragged" -> "ids,n")(
+    "Option `ragged` names `n`, which is int: its rows are single values")
+  refusedOf("ragged dates")("batch_size" -> "1", "ragged" -> "d")("Option `ragged` names `d`, which is date")
+  refusedOf("a ragged column that is not written")("batch_size" -> "1", "columns" -> "t", "ragged" -> "ids")(
+    "Option `ragged` names `ids`, but the columns to write are: t.")
+  refusedOf("ragged columns by key")("name_col" -> "t", "columns" -> "ids", "ragged" -> "ids")(
+    "The option `ragged` is for batches. With `name_col` each row is a tensor of its own shape.")
+  refusedOf("strings by key")("name_col" -> "n", "columns" -> "t")(
+    "Column `t` is string, which only batches store, with `batch_size`.")
+  refusedOf("a column with the name of another's offsets",
+    new StructType().add("T", StringType).add("t.Offsets", LongType))("batch_size" -> "1")(
+    "Column `t.Offsets` has the name of the tensor in which the offsets of column `T` are stored")
+  refusedOf("metadata of the name that the kinds have")("batch_size" -> "1",
+    "metadata" -> """{"column_kinds":"x"}""")("Option `metadata` has `column_kinds`")
+
   test("refused: columns that differ only in case") {
     val both = new StructType().add("x", ArrayType(FloatType)).add("X", ArrayType(FloatType))
     assert(intercept[InvalidRequestException](plan(both, "batch_size" -> "1")).getMessage.contains(

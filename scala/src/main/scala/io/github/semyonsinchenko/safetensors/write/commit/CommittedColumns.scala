@@ -1,0 +1,47 @@
+package io.github.semyonsinchenko.safetensors.write.commit
+
+import io.github.semyonsinchenko.safetensors.common.DataException
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord, DatasetMode, Manifest}
+import io.github.semyonsinchenko.safetensors.write.shards.{ColumnSummary, Difference}
+
+/** The columns of a dataset after a commit. */
+private[write] object CommittedColumns {
+
+  /** The columns of some shards, and how errors name those. */
+  private final case class Part(place: String, columns: Seq[ColumnRecord])
+
+  /**
+   * Tasks without rows do not know all shapes. They count only if all are without rows.
+   *
+   * @param kept    the dataset whose shards stay
+   * @param written what the tasks wrote
+   * @throws DifferentRowsException if rows of batches differ in dtype or shape
+   */
+  def of(mode: DatasetMode, kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
+    val old   = kept.filter(_.shards.nonEmpty).map(manifest => Part("the dataset", manifest.schema))
+    val added = written.filter(_.shards.nonEmpty).map(task => Part(task.shards.head.file, task.schema))
+    val parts = old.toSeq ++ added
+    mode match {
+      case _ if parts.isEmpty   => written.headOption.toSeq.flatMap(_.schema)
+      case DatasetMode.Batch    => parts.head.columns.map(column => agreed(column.name, parts))
+      case DatasetMode.KeyValue => ColumnSummary.merge(parts.map(_.columns))
+    }
+  }
+
+  private def agreed(name: String, parts: Seq[Part]): ColumnRecord = {
+    val found          = parts.flatMap(part => part.columns.find(_.name == name).map(part.place -> _))
+    val first          = found.head._2
+    val (place, known) = found.find(_._2.shape.isDefined).getOrElse(found.head)
+    for ((other, column) <- found if Difference.between(known, column))
+      throw new DifferentRowsException(
+        s"Column `$name`: ${Difference.show(column)} in $other, but ${Difference.show(
+            known)} in $place. ${Difference.remedy(column, known)}.")
+    // Fixed rows whose shape is not known are those of an older version, which differ.
+    val merged = if (first.kind == ColumnKind.Fixed) first else known
+    merged.copy(sparkType = found.flatMap(_._2.sparkType).headOption)
+  }
+}
+
+/** Rows that different tasks or writes have written differ in dtype or shape. */
+final class DifferentRowsException(message: String)
+    extends DataException(message, "SAFETENSORS_DIFFERENT_ROWS")
