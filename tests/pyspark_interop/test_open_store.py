@@ -148,11 +148,14 @@ def test_row_groups_of_any_size(copied: Dataset, rows: int, statistics: bool) ->
 
 def test_folders_checkpoints_and_files(tmp_path: Path) -> None:
     save_file({"x": np.arange(3), "y": np.ones(2)}, tmp_path / "a.safetensors")
-    save_file({"y": np.zeros(2, np.uint8), "z": np.full((), 4.0)}, tmp_path / "b.safetensors")
+    save_file({"z": np.full((), 4.0)}, tmp_path / "b.safetensors")
     store = open_store(tmp_path)
     assert (list(store), store.manifest, len(store.shards)) == (["x", "y", "z"], None, 2)
     assert repr(store) == f"<Store {tmp_path}: 2 files>"
-    assert [store[key].tolist() for key in store] == [[0, 1, 2], [0, 0], 4.0]
+    assert [store[key].tolist() for key in store] == [[0, 1, 2], [1, 1], 4.0]
+    save_file({"y": np.zeros(2, np.uint8), "z": np.full((), 4.0)}, tmp_path / "b.safetensors")
+    with pytest.raises(sts.SafetensorsSparkError, match=r"a\.safetensors and b\.safetensors both have a tensor `y`"):
+        len(open_store(tmp_path))
     alone = open_store(tmp_path / "a.safetensors")
     assert (list(alone), alone["y"].tolist()) == (["x", "y"], [1.0, 1.0])
     index = tmp_path / "model.safetensors.index.json"

@@ -1,6 +1,7 @@
 """Datasets at an HTTP server: one that lists and knows ranges, and one that does neither; broken answers; secrets."""
 
 import logging
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,17 @@ def test_attempts_are_bounded(http: HttpStore) -> None:
         open_dataset(f"{http.url}/nothing")
     # What is not there is not asked for again.
     assert http.requests["GET", "nothing/dataset_manifest.json"] == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_refused_connection_is_tried_once_more(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as taken:
+        # Nobody listens at it.
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://{host}:{taken.getsockname()[1]}/data"
+        with caplog.at_level(logging.WARNING, "safetensors_spark"), pytest.raises(OSError, match=f"{url}.* be read"):
+            open_dataset(url)
+    assert len([one for one in caplog.messages if one.endswith("trying again")]) == 1
 
 
 @pytest.mark.parametrize("how", ["with_password", "signed"])

@@ -65,8 +65,10 @@ def _report(found: Inspection, limit: int) -> list[tables.Table]:
 def _about(found: Inspection) -> list[tuple[str, str]]:
     manifest = found.manifest
     rows = [("kind", found.kind), ("files", f"{len(found.shards):,}"), ("bytes", _size(found.bytes))]
+    if found.samples is not None:
+        rows += [("samples", f"{found.samples:,}")]
     if manifest:
-        rows += [("mode", manifest.mode), ("samples", f"{manifest.samples:,}"), ("commit", manifest.commit_id)]
+        rows += [("mode", manifest.mode), ("commit", manifest.commit_id)]
         rows += [(f"option {name}", value) for name, value in sorted(manifest.options.items())]
     return rows
 

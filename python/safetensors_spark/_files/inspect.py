@@ -7,12 +7,13 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from safetensors_spark._errors import counted, printable
 from safetensors_spark._files.contents import Contents, Kind, look
 from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.manifest import Column, Manifest, Shard
@@ -20,6 +21,8 @@ from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.tensors import TensorInfo, Tensors
 
 _THREADS = 8
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Inspection:
         kind: what it is.
         shards: the files, in the order of their rows or names.
         manifest: a dataset's.
+        samples: how many rows a dataset has, or samples a folder that `open_dataset` takes; else None.
+        columns: of the same. What rows do not agree in is None.
         tensors: all tensors; of a dataset in batches, whose shards all have its columns, none are listed.
     """
 
@@ -97,6 +102,13 @@ class Inspection:
         self.kind: Kind = contents.kind
         self.shards: tuple[Shard, ...] = contents.shards
         self.manifest: Manifest | None = contents.manifest
+        self.samples: int | None = None
+        self.columns: tuple[Column, ...] = ()
+        if self.manifest:
+            self.samples, self.columns = self.manifest.samples, self.manifest.columns
+        elif self.kind == "folder" and (counts := _samples([one for _, one in tensors])):
+            self.samples, self.columns = sum(counts), _columns([one for _, one in tensors])
+            self.shards = tuple(replace(shard, samples=one) for shard, one in zip(self.shards, counts, strict=True))
         self._contents = contents
         self._tensors = _Tensors(tensors)
 
@@ -114,11 +126,6 @@ class Inspection:
         return self._contents.length(shard)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of a dataset."""
-        return self.manifest.columns if self.manifest else ()
-
-    @property
     def dtypes(self) -> list[DtypeTotal]:
         """What each dtype of the tensors adds up to, the largest first."""
         totals: dict[str, list[int]] = {}
@@ -133,6 +140,7 @@ class Inspection:
             "location": self.location,
             "kind": self.kind,
             "bytes": self.bytes,
+            **({} if self.samples is None else {"samples": self.samples, "columns": list(map(_column, self.columns))}),
             **(_of(self.manifest) if self.manifest else {}),
             "files": [
                 {
@@ -146,25 +154,50 @@ class Inspection:
             "tensors": [{**vars(tensor), "shape": list(tensor.shape)} for tensor in self.tensors],
         }
 
+    def __repr__(self) -> str:
+        if self.samples is None or (self.manifest and self.manifest.mode != "batch"):
+            what = counted(len(self.tensors), "tensor")
+        else:
+            what = f"{counted(self.samples, 'sample')} of {counted(len(self.columns), 'column')}"
+        return printable(f"<Inspection {self.location}: a {self.kind} of {counted(len(self.shards), 'file')}, {what}>")
+
 
 def _of(manifest: Manifest) -> dict[str, Any]:
-    columns = [
-        {
-            "name": column.name,
-            "dtype": column.dtype,
-            "shape": None if column.shape is None else list(column.shape),
-            **({} if column.kind == "fixed" else {"kind": column.kind}),
-            **({} if column.type is None else {"type": column.type}),
-        }
-        for column in manifest.columns
-    ]
+    return {"mode": manifest.mode, "commit_id": manifest.commit_id, "options": dict(manifest.options)}
+
+
+def _column(column: Column) -> dict[str, Any]:
     return {
-        "mode": manifest.mode,
-        "samples": manifest.samples,
-        "commit_id": manifest.commit_id,
-        "options": dict(manifest.options),
-        "columns": columns,
+        "name": column.name,
+        "dtype": column.dtype,
+        "shape": None if column.shape is None else list(column.shape),
+        **({} if column.kind == "fixed" else {"kind": column.kind}),
+        **({} if column.type is None else {"type": column.type}),
     }
+
+
+def _samples(files: Sequence[Tensors]) -> list[int] | None:
+    """How many samples each file has; None where the files are no batches of the same columns."""
+    names = set(files[0].names)
+    if not all(len(tensors) == len(names) and set(tensors.names) == names for tensors in files):
+        return None
+    counts = [{shape[0] if shape else None for _, shape in tensors.kinds} for tensors in files]
+    found = [one for count in counts if len(count) == 1 for one in count if one is not None]
+    return found if len(found) == len(files) else None
+
+
+def _columns(files: Sequence[Tensors]) -> tuple[Column, ...]:
+    columns = []
+    for name in files[0].names:
+        found = [tensors.by_name[name] for tensors in files]
+        dtypes, shapes = {one.dtype for one in found}, {one.shape[1:] for one in found}
+        columns.append(Column(name, _only(dtypes), _only(shapes)))
+    return tuple(columns)
+
+
+def _only(values: set[_T]) -> _T | None:
+    """The one that all agree in."""
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def inspect(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Inspection:

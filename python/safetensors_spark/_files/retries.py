@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from errno import ECONNREFUSED
 from typing import TypeVar
 
 from safetensors_spark._errors import printable
@@ -35,12 +36,13 @@ def retried(name: str, call: Callable[[], _T]) -> _T:
     Raises `FileNotFoundError`, `PermissionError` or another `OSError`. The error has neither the secrets of a URL nor
     the errors that it comes from, which may have them.
     """
-    for delay in (*DELAYS, None):
+    for attempt, delay in enumerate((*DELAYS, None)):
         try:
             return call()
         except Exception as error:
             failure = _cause(error)
-            if delay is None or _is_final(failure):
+            # Where nobody listens, mostly the address is wrong.
+            if delay is None or _is_final(failure) or (attempt and _is_refused(failure)):
                 break
             _LOGGER.warning("%s: %s; trying again", name, _said(failure))
             time.sleep(delay * random.uniform(0.5, 1))
@@ -65,6 +67,10 @@ def _is_final(error: Exception) -> bool:
     if status is not None:
         return 400 <= status < 500 and status not in _TEMPORARY
     return isinstance(error, _FINAL)
+
+
+def _is_refused(error: Exception) -> bool:
+    return getattr(error, "errno", None) == ECONNREFUSED
 
 
 def _said(error: Exception) -> str:

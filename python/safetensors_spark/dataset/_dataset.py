@@ -135,7 +135,7 @@ class Dataset:
         if not isinstance(index, int) and (isinstance(index, list | range) or getattr(index, "ndim", False)):
             return self.take(index)
         which, row = self._locate(self.samples.number(index))
-        return {name: array[row].copy() for name, array in self._open.columns(self.shards[which]).items()}
+        return _sample(self._open.columns(self.shards[which]), row)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """The samples of these numbers, as PyTorch's DataLoader asks for them."""
@@ -210,7 +210,7 @@ class Dataset:
             found = self._open.open(shard)
             for row in range(shard.samples or 0):
                 found.check()
-                yield {name: array[row].copy() for name, array in found.columns.items()}
+                yield _sample(found.columns, row)
 
     def __repr__(self) -> str:
         columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))
@@ -257,6 +257,11 @@ class Dataset:
         stop = row + numbers.stop - numbers.start
         within = slice(row, stop if stop >= 0 else None, numbers.step)
         return {name: array[within].copy() for name, array in self._open.columns(self.shards[which]).items()}
+
+
+def _sample(columns: Mapping[str, Array], row: int) -> Sample:
+    # `array[row]` alone would be a number, and no array, where samples have no dimension.
+    return {name: array[row, ...].copy() for name, array in columns.items()}
 
 
 def _check_alike(name: str, shard: Shard, array: Array, other_shard: Shard, other: Array) -> None:

@@ -56,7 +56,8 @@ class Store(Mapping[str, Array], Forked):
     """Tensors by key, as read-only arrays; keys come in their order as UTF-8.
 
     Local arrays look at the mapped files, so that no byte is read before it is touched. At a URL arrays are read when
-    they are asked for. Where no index forbids that a key stands in several shards, the last one counts. A store may be
+    they are asked for. Of a key in several shards of a dataset that was written without an index the last one counts;
+    in several files of a folder it is an error, of the first look-up. A store may be
     used from many threads, and sent to other processes.
     """
 

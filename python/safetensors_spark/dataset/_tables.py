@@ -108,6 +108,8 @@ class HeaderTable:
         with ThreadPoolExecutor(_THREADS) as threads:
             found = list(threads.map(lambda shard: _tensors(contents, shard), contents.shards))
         self._block = _joined(found)
+        if contents.kind == "folder" and len(self._block) < sum(len(tensors) for tensors, _ in found):
+            raise _repeated(contents, [tensors for tensors, _ in found])
 
     def __len__(self) -> int:
         return len(self._block)
@@ -135,6 +137,19 @@ def _joined(shards: Sequence[tuple[Tensors, int]]) -> Block:
     which = np.concatenate([none, *(one.kind_of + offset for (one, _), offset in zip(shards, offsets, strict=False))])
     specs = [(number, TensorSpec(*kind)) for number, (tensors, _) in enumerate(shards) for kind in tensors.kinds]
     return Block(names, starts, which, specs)
+
+
+def _repeated(contents: Contents, files: Sequence[Tensors]) -> SafetensorsSparkError:
+    """The error for files that nobody says of which one counts."""
+    owners: dict[str, str] = {}
+    for shard, tensors in zip(contents.shards, files, strict=True):
+        for name in tensors.names:
+            if (owner := owners.setdefault(name, shard.file)) != shard.file:
+                return SafetensorsSparkError(
+                    f"of {contents.location}, {owner} and {shard.file} both have a tensor `{name:.200}`, and a store "
+                    "has one of each key: open batches of samples with `open_dataset`, or one of the files by its path."
+                )
+    raise AssertionError("no name is twice")
 
 
 def _tensors(contents: Contents, shard: Shard) -> tuple[Tensors, int]:
