@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Dtype", "Rounding", "arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long"]
 
-Dtype = Literal["F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"]
+Dtype = Literal[
+    "F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "BOOL", "F8_E4M3", "F8_E5M2"
+]
 """The dtypes that numbers can be encoded as."""
 
 Rounding = Literal["truncate", "nearest_even"]
@@ -34,9 +36,10 @@ def arr_to_st(
     """Encode an array of numbers as a Tensor Struct.
 
     Args:
-        array: a column of `array<T>`, T any numeric type: the elements in row-major order.
+        array: a column of `array<T>`, T any numeric type or boolean: the elements in row-major order.
         shape: the dimensions, whose product is the number of elements; `[]` for a scalar, an array of one.
-        dtype: what an element becomes; one that goes to an integer gives up its fraction.
+        dtype: what an element becomes; one that goes to an integer gives up its fraction. `F8_E4M3` and `F8_E5M2` take
+            every number as PyTorch does: one beyond the largest becomes 448 in the one, and infinite in the other.
         rounding: `truncate` (the default) cuts what F16 and BF16 cannot hold, and can differ from NumPy and PyTorch in
             the last place; `nearest_even` gives what they give.
 

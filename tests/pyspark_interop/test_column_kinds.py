@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save
 from official import NUMPY_TYPES
 from safetensors_spark._commands.cli import main
 from safetensors_spark.dataset import inspect, verify
-from spark_io import Dataset, assert_says, error_of, frame, listing, write
+from spark_io import Dataset, assert_says, error_of, frame, listing, no_job, write
 
 Array = np.ndarray[Any, Any]
 
@@ -144,6 +144,15 @@ def test_tails_of_ragged_columns(
     assert dataset.samples == samples
 
 
+def test_shards_are_filled_up_to_the_target_size(spark: SparkSession, path: Path) -> None:
+    df = spark.range(0, 21, 1, 1).selectExpr("array_repeat(id, 1 << 20) AS x", "repeat('a', 1 << 20) AS t")
+    dataset = write(df, path, batch_size="auto", target_shard_size_mb=50)
+    # A row has 9 MB.
+    assert dataset.samples == [5, 5, 5, 5, 1]
+    assert all(len(shard.read_bytes()) < 50_000_000 for shard in dataset.shards)
+    assert [load_file(shard)["x"][0, 0] for shard in dataset.shards] == [0, 5, 10, 15, 20]
+
+
 def test_shards_of_empty_rows(spark: SparkSession, path: Path) -> None:
     rows: list[tuple[Any, ...]] = [("", []), ("", []), ("a", [[1.0, 2.0]])]
     dataset = write_kinds(spark, path, "t string, v array<array<float>>", *rows, batch_size=2, ragged="v")
@@ -213,12 +222,21 @@ def test_a_string_that_is_not_utf_8(spark: SparkSession, path: Path) -> None:
     assert listing(path) == {}
 
 
-@pytest.mark.parametrize("then", [{"ragged": "x"}, {}])
-def test_an_append_of_another_kind_is_refused(spark: SparkSession, path: Path, then: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        ({"ragged": "x"}, {}, ["Column `x`", "is ragged", "option `ragged`", "another directory"]),
+        ({}, {"ragged": "x"}, ["column `x` as fixed", "with ragged", "overwrite"]),
+    ],
+)
+def test_an_append_of_another_kind_is_refused(
+    spark: SparkSession, path: Path, first: dict[str, Any], then: dict[str, Any], words: list[str]
+) -> None:
     df = frame(spark, "x array<int>", ([1, 2],))
-    write(df, path, batch_size=1, **({} if then else {"ragged": "x"}))
+    write(df, path, batch_size=1, **first)
     before = listing(path)
-    assert_says(error_of(lambda: write(df, path, batch_size=1, **then)), "column `x`", "ragged", "fixed", "overwrite")
+    with no_job(spark):
+        assert_says(error_of(lambda: write(df, path, batch_size=1, **then)), *words)
     assert listing(path) == before
 
 

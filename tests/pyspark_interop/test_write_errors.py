@@ -55,8 +55,8 @@ EAGER: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "dtype that arrays cannot take": (
         "x array<int>",
-        {"batch_size": 1, "dtype": "F8_E4M3"},
-        ["F8_E4M3", "`x`"],
+        {"batch_size": 1, "dtype": "F8_E8M0"},
+        ["F8_E8M0", "`x`"],
     ),
     "unknown option": ("x array<int>", {"batch_sise": 1}, ["batch_sise", "batch_size"]),
     "unknown tail strategy": (

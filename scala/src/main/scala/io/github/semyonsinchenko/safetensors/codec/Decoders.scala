@@ -8,7 +8,7 @@ object Decoders {
 
   /** The dtypes whose elements are numbers: all but C64 and those smaller than a byte. */
   val sources: Vector[Dtype] =
-    Encoders.targets ++ Vector(F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ)
+    Encoders.targets ++ Vector(F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ)
 
   /** None if the dtype is not one of [[sources]]. */
   def of(dtype: Dtype): Option[Decoder] = decoders.get(dtype)

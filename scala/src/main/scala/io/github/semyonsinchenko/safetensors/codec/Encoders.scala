@@ -7,7 +7,8 @@ import io.github.semyonsinchenko.safetensors.format.Dtype._
 object Encoders {
 
   /** The dtypes that numbers can be encoded as. */
-  val targets: Vector[Dtype] = Vector(F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL)
+  val targets: Vector[Dtype] =
+    Vector(F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL, F8_E4M3, F8_E5M2)
 
   def booleans(dtype: Dtype, rounding: Rounding): Encoder[Array[Boolean]] =
     if (dtype == BOOL) BooleansToBool else new ThroughDouble(Widening.booleans, Sink(dtype, rounding))

@@ -12,13 +12,10 @@ import java.lang.Float.intBitsToFloat
 private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extends Serializable {
   import HalfFloat._
 
-  private val shift       = DoubleMantissaBits - mantissaBits
-  private val infinity    = 0x7fff >>> mantissaBits << mantissaBits
-  private val quietBit    = 1 << (mantissaBits - 1)
-  private val payload     = (1 << mantissaBits) - 1
-  private val minBiased   = minExponent + DoubleBias
-  private val rebias      = (minBiased - 1).toLong << DoubleMantissaBits
-  private val smallNormal = minBiased.toLong << DoubleMantissaBits
+  private val rounding = new MagnitudeRounding(mantissaBits, minExponent)
+  private val infinity = 0x7fff >>> mantissaBits << mantissaBits
+  private val quietBit = 1 << (mantissaBits - 1)
+  private val payload  = (1 << mantissaBits) - 1
 
   /** The number of bits of a float's mantissa that do not fit. */
   def floatShift: Int = FloatMantissaBits - mantissaBits
@@ -42,26 +39,10 @@ private[codec] final class HalfFloat(mantissaBits: Int, minExponent: Int) extend
     val sign      = (bits >>> 48).toInt & 0x8000
     val magnitude = bits & Long.MaxValue
     if (magnitude < DoubleInfinity) {
-      val rounded =
-        if (magnitude >= smallNormal) cut(magnitude - rebias, shift, nearest)
-        else roundSubnormal(magnitude, nearest)
+      val rounded = rounding.round(magnitude, nearest)
       if (rounded < infinity) sign | rounded else Overflow
     } else if (magnitude == DoubleInfinity) sign | infinity
-    else sign | infinity | quietBit | ((magnitude >>> shift).toInt & payload)
-  }
-
-  /** A subnormal number loses one bit per step of the exponent. */
-  private def roundSubnormal(magnitude: Long, nearest: Boolean): Int = {
-    val exponent    = (magnitude >>> DoubleMantissaBits).toInt
-    val significand = (magnitude & DoubleMantissa) | (1L << DoubleMantissaBits)
-    // After 54 bits nothing is left, and Java takes shift distances modulo 64.
-    cut(significand, math.min(shift + minBiased - exponent, 54), nearest)
-  }
-
-  /** Rounding up may carry into the exponent, which is then correct. */
-  private def cut(magnitude: Long, bits: Int, nearest: Boolean): Int = {
-    val up = if (nearest) (1L << (bits - 1)) - 1 + ((magnitude >>> bits) & 1) else 0L
-    ((magnitude + up) >>> bits).toInt
+    else sign | infinity | quietBit | ((magnitude >>> (DoubleMantissaBits - mantissaBits)).toInt & payload)
   }
 }
 
@@ -74,8 +55,6 @@ private[codec] object HalfFloat {
   private final val FloatMantissaBits  = 23
   private final val FloatBias          = 127
   private final val DoubleMantissaBits = 52
-  private final val DoubleBias         = 1023
-  private final val DoubleMantissa     = (1L << 52) - 1
   private final val DoubleInfinity     = 0x7ffL << 52
 
   /** The exact value of F16 bits. Java has this since version 20. */

@@ -23,6 +23,8 @@ private[codec] object Sink {
     case BF16                                         => new ToHalf(BF16, HalfFloat.BF16, rounding)
     case U64                                          => ToU64
     case BOOL | U8 | I8 | U16 | I16 | U32 | I32 | I64 => new ToInteger(dtype)
+    case F8_E4M3                                      => new ToFloat8(F8_E4M3, Float8.E4M3)
+    case F8_E5M2                                      => new ToFloat8(F8_E5M2, Float8.E5M2)
     case other =>
       throw new IllegalArgumentException(
         s"Numbers cannot be encoded as $other, only as one of ${Encoders.targets.mkString(", ")}.")
@@ -64,6 +66,19 @@ private[codec] object Sink {
         i += 1
       }
       out.position(at + 2 * n)
+      n
+    }
+  }
+
+  private final class ToFloat8(dtype: Dtype, format: Float8) extends Sink(dtype) {
+    def put(values: Array[Double], n: Int, out: ByteBuffer): Int = {
+      val at = out.position()
+      var i  = 0
+      while (i < n) {
+        out.put(at + i, format.round(values(i)))
+        i += 1
+      }
+      out.position(at + n)
       n
     }
   }

@@ -18,10 +18,12 @@ object TensorFunctions {
     arguments =
       """
         |    Arguments:
-        |      * array - the numbers, row-major: bytes, shorts, ints, longs, floats, doubles or decimals, none of
-        |          them null. One that the dtype cannot hold is an error. A fraction is given up going to an integer.
+        |      * array - the numbers, row-major: bytes, shorts, ints, longs, floats, doubles, decimals or booleans, none
+        |          of them null. One that the dtype cannot hold is an error. A fraction is given up going to an integer.
         |      * shape - the dimensions as an array of ints; their product is the array's length. Empty for a scalar.
-        |      * dtype - F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64 or I64.
+        |      * dtype - F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL, F8_E4M3 or F8_E5M2. The last
+        |          two take every number as PyTorch does: one beyond the largest becomes 448 in F8_E4M3, and infinite
+        |          in F8_E5M2.
         |      * rounding - what becomes of bits that F16 and BF16 have no room for: 'truncate' (default) cuts them
         |          off, 'nearest_even' rounds as NumPy and PyTorch do.
         |  """.stripMargin,

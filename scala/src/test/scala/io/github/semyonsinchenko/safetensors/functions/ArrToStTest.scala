@@ -77,7 +77,8 @@ class ArrToStTest extends FunctionsTest {
       "arr_to_st: U8 cannot hold 300.0, the element at index 2: it holds whole numbers from 0 to 255.")
   }
 
-  private val dtypes = "Use one of F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL."
+  private val dtypes =
+    "Use one of F16, F32, F64, BF16, U8, I8, U16, I16, U32, I32, U64, I64, BOOL, F8_E4M3, F8_E5M2."
 
   /** The argument, as a literal at analysis and as a column for a row, is refused in the same words. */
   private def refusedBothWays(name: String, literal: String)(message: String): Unit = {
@@ -92,13 +93,22 @@ class ArrToStTest extends FunctionsTest {
     assert(failed(s"SELECT arr_to_st(v, ${call(column)}) FROM rows WHERE id = 1") == s"arr_to_st: $message")
   }
 
+  test("booleans are encoded as bytes of 0 and 1, and as numbers") {
+    sql("SELECT array(id = 0, id = 1, true) AS b FROM range(1)").createOrReplaceTempView("flags")
+    assert(sql("SELECT hex(arr_to_st(b, array(3), 'BOOL').data) FROM flags").head().getString(0) == "010001")
+    assert(
+      sql("SELECT hex(arr_to_st(b, array(3), 'BF16').data) FROM flags").head().getString(0) == "803F0000803F")
+    assert(failed("SELECT arr_to_st(array(2), array(1), 'BOOL') FROM flags") ==
+      "arr_to_st: BOOL cannot hold 2, the element at index 0: it holds whole numbers from 0 to 1.")
+  }
+
   test("an unknown dtype is refused with the list of right ones") {
     refusedBothWays("dtype", "'f32'")(s"there is no dtype `f32`. $dtypes")
   }
 
   test("a dtype that numbers cannot be encoded as is refused") {
     refusedBothWays("dtype", "'C64'")(s"numbers cannot be encoded as dtype C64. $dtypes")
-    refusedBothWays("dtype", "'F8_E4M3'")(s"numbers cannot be encoded as dtype F8_E4M3. $dtypes")
+    refusedBothWays("dtype", "'F8_E8M0'")(s"numbers cannot be encoded as dtype F8_E8M0. $dtypes")
   }
 
   test("an unknown rounding is refused") {

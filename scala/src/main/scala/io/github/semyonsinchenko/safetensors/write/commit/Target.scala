@@ -8,6 +8,7 @@ import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.common.{FormatVersion, InvalidRequestException}
 import io.github.semyonsinchenko.safetensors.dataset.{
+  ColumnKind,
   ColumnRecord,
   DatasetMode,
   InvalidManifestException,
@@ -138,6 +139,9 @@ private[write] object Target {
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
     for (column <- plan.columns; was <- old.schema.find(_.name == column.name)) {
+      if (was.kind == ColumnKind.Ragged && column.kind == ColumnKind.Fixed) throw new InvalidRequestException(
+        s"Column `${column.name}` of $directory is ragged. Name it in the option `${WriteOptions.Ragged.name}` of this write too, or " +
+          "write to another directory.")
       if (was.kind != column.kind) differs(s"column `${column.name}` as", was.kind.name, column.kind.name)
       val planned = column.record(column.dtype, column.shape)
       if (plan.mode.isInstanceOf[WriteMode.Batch] && Difference.between(planned, was))

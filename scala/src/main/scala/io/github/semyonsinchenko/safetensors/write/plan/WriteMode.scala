@@ -11,12 +11,8 @@ sealed trait WriteMode extends Product with Serializable {
 
 object WriteMode {
 
-  /**
-   * One tensor per column and shard, which stacks rows.
-   *
-   * @param rows the rows in a shard
-   */
-  final case class Batch(rows: Int, tail: Tail) extends WriteMode {
+  /** One tensor per column and shard, which stacks rows. */
+  final case class Batch(rows: BatchRows, tail: Tail) extends WriteMode {
     override def ofDataset: DatasetMode = DatasetMode.Batch
   }
 
@@ -36,6 +32,17 @@ object WriteMode {
       extends WriteMode {
     override def ofDataset: DatasetMode = DatasetMode.KeyValue
   }
+}
+
+/** How many rows a shard has. */
+sealed trait BatchRows extends Product with Serializable
+
+object BatchRows {
+
+  final case class Exactly(count: Int) extends BatchRows
+
+  /** As many as fill the target size of a shard. */
+  case object Filling extends BatchRows
 }
 
 /** How to treat the last rows of a task if they do not fill a batch. */

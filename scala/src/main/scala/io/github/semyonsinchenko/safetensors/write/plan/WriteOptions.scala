@@ -45,9 +45,12 @@ object Dtypes {
 
 object WriteOptions {
 
-  val BatchSize: OptionSpec[Int] = OptionSpec("batch_size", None,
-    "Rows in a shard: each column becomes one tensor, with this as its first dimension.")(
-    _.toIntOption.filter(_ > 0).toRight(s"a whole number from 1 to ${Int.MaxValue}"))
+  val BatchSize: OptionSpec[BatchRows] = OptionSpec(
+    "batch_size",
+    None,
+    "Rows in a shard: each column becomes one tensor, with this as its first dimension. `auto` takes as many rows as fill " +
+      "`target_shard_size_mb`."
+  )(parseBatchSize)
 
   val TailStrategy: OptionSpec[Tail] = OptionSpec(
     "tail_strategy",
@@ -83,8 +86,8 @@ object WriteOptions {
   val TargetShardSize: OptionSpec[Int] = OptionSpec(
     "target_shard_size_mb",
     Some("300"),
-    "With `name_col`, the size in megabytes at which a shard closes, from 50 to 1000. " +
-      "With `batch_size`, much smaller shards cause a warning."
+    "With `name_col` or `batch_size=auto`, the size in megabytes at which a shard closes, from 50 to 1000. " +
+      "With another `batch_size`, much smaller shards cause a warning."
   )(
     _.toIntOption.filter(mb => 50 <= mb && mb <= 1000).toRight(
       "a whole number from 50, under which small files slow readers down, to 1000, above which tasks straggle"))
@@ -130,7 +133,8 @@ object WriteOptions {
     "The dtype to write: one name for all columns of numbers, or a JSON object by column. By default an array takes its own: " +
       "float F32, double F64, int I32, long I64, short I16, byte I8, boolean BOOL. Strings and binary values are always U8, dates " +
       "I32, timestamps I64. An integer dtype cuts off the fraction of a float; a number that a " +
-      "dtype cannot hold is an error."
+      "dtype cannot hold is an error. F8_E4M3 and F8_E5M2 take each number as PyTorch does: beyond the largest, it becomes 448 in " +
+      "the one and infinite in the other."
   )(parseDtypes)
 
   val RoundingMode: OptionSpec[Rounding] = OptionSpec("rounding", Some("truncate"),
@@ -178,7 +182,7 @@ object WriteOptions {
       case (None, Some(_)) if Ragged.get(options).isDefined =>
         throw new InvalidRequestException(
           "The option `ragged` is for batches. With `name_col` each row is a tensor of its own shape. Leave `ragged` out.")
-      case (Some(rows), None) => WriteMode.Batch(rows, TailStrategy.get(options).get)
+      case (Some(rows), None) => WriteMode.Batch(rows, tailOf(rows, TailStrategy.get(options).get))
       case (None, Some(name)) =>
         WriteMode.KeyValue(
           name,
@@ -186,12 +190,24 @@ object WriteOptions {
           DuplicatesStrategy.get(options).get,
           KeyBuckets.get(options))
       case (None, None) => throw new InvalidRequestException(
-          "A safetensors write needs the option `batch_size`, the number of rows that make one shard, or `name_col`, the " +
+          "A safetensors write needs the option `batch_size`, the number of rows that make one shard or `auto`, or `name_col`, the " +
             "column whose values name the tensors.")
       case (Some(_), Some(_)) => throw new InvalidRequestException(
           "The options `batch_size` and `name_col` exclude each other: rows are stacked into one tensor for each column, or " +
             "each becomes a tensor of its own. Drop one.")
     }
+
+  private def tailOf(rows: BatchRows, tail: Tail): Tail = {
+    if (rows == BatchRows.Filling && tail != Tail.Write) throw new InvalidRequestException(
+      s"The option `tail_strategy=${tail.name}` needs a number of rows as `batch_size`: with `auto`, the last shard of a task has " +
+        "the rows that are left. Leave it out.")
+    tail
+  }
+
+  private def parseBatchSize(text: String): Either[String, BatchRows] =
+    if (text.equalsIgnoreCase("auto")) Right(BatchRows.Filling)
+    else text.toIntOption.filter(_ > 0).map(BatchRows.Exactly(_)).toRight(
+      s"a whole number from 1 to ${Int.MaxValue}, or `auto`")
 
   // Text after the JSON value and repeated names are errors, so that a typo is not silently ignored.
   private val mapper = new ObjectMapper()

@@ -21,6 +21,9 @@ private[write] trait BatchColumn extends AutoCloseable {
    */
   def append(row: InternalRow, rows: Int): Unit
 
+  /** The bytes of the batch. */
+  def bytes: Long
+
   /** Extends a batch of `rows` rows to `batchSize` rows. */
   def pad(rows: Int, batchSize: Int): Unit
 

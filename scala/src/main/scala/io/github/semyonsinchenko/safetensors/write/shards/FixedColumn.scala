@@ -34,6 +34,8 @@ private[write] final class FixedColumn(plan: ColumnPlan, payload: Payload) exten
     throw new InvalidCellException(
       s"${Difference.show(found)}, but $have ${Difference.show(known)}. ${Difference.remedy(found, known)}")
 
+  override def bytes: Long = payload.size
+
   /** Extends the batch with zeros. */
   override def pad(rows: Int, batchSize: Int): Unit =
     payload.appendZeros(payload.size / rows * (batchSize - rows))

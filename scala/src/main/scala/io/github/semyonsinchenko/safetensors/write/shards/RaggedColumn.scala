@@ -57,6 +57,8 @@ private[write] final class RaggedColumn(plan: ColumnPlan, payload: Payload, offs
 
   private def putOffset(): Unit = { offsets.room(java.lang.Long.BYTES).putLong(count); () }
 
+  override def bytes: Long = payload.size + offsets.size
+
   /** Extends the batch with empty rows. */
   override def pad(rows: Int, batchSize: Int): Unit = (rows until batchSize).foreach(_ => putOffset())
 

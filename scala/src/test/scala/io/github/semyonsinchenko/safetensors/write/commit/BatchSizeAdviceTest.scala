@@ -24,7 +24,7 @@ class BatchSizeAdviceTest extends AnyFunSuite {
   test("a batch whose shards are far under the target earns the batch size that would suit") {
     assert(advice(Map("batch_size" -> "100"), small: _*).contains(
         "Option `batch_size` is 100, which makes shards of 1.0 MB, far under the 300 MB of `target_shard_size_mb`: many small " +
-          "files are slow to list and open. A `batch_size` of about 30000 would suit."))
+          "files are slow to list and open. A `batch_size` of about 30000 or `auto` would suit."))
   }
 
   test("a lower target quiets it") {
@@ -40,5 +40,6 @@ class BatchSizeAdviceTest extends AnyFunSuite {
 
   test("key-value shards close by themselves") {
     assert(advice(Map("name_col" -> "id"), small: _*).isEmpty)
+    assert(advice(Map("batch_size" -> "auto"), small: _*).isEmpty)
   }
 }

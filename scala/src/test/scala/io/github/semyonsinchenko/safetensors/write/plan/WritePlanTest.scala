@@ -30,7 +30,7 @@ class WritePlanTest extends AnyFunSuite {
     val write = planned()
     assert(write.columns.map(_.dtype) == Seq(Some(Dtype.F32), Some(Dtype.I32), None))
     assert(write.columns.map(_.shape) == Seq(None, None, None))
-    assert(write.mode == WriteMode.Batch(2, Tail.Write))
+    assert(write.mode == WriteMode.Batch(BatchRows.Exactly(2), Tail.Write))
     assert(write.columns.head.rounding == Rounding.Truncate)
     assert(write.metadata == Map("format" -> "pt"))
     assert(write.options == Map("batch_size" -> "2"))
@@ -63,13 +63,15 @@ class WritePlanTest extends AnyFunSuite {
   }
 
   refused("neither a batch size nor a name column")()(
-    "needs the option `batch_size`, the number of rows that make one shard, or `name_col`")
+    "needs the option `batch_size`, the number of rows that make one shard or `auto`, or `name_col`")
   refused("a batch of no rows")("batch_size" -> "0")(
-    "Option `batch_size` is `0`: it must be a whole number from 1 to 2147483647.")
+    "Option `batch_size` is `0`: it must be a whole number from 1 to 2147483647, or `auto`.")
+  refused("a tail of shards that are filled")("batch_size" -> "auto", "tail_strategy" -> "drop")(
+    "The option `tail_strategy=drop` needs a number of rows as `batch_size`")
   refused("an unknown dtype")("batch_size" -> "1", "dtype" -> "f32")(
     "Option `dtype` is `f32`: it must be one of BOOL, F4,")
-  refused("a dtype that numbers cannot be written as")("batch_size" -> "1", "dtype" -> "F8_E4M3")(
-    "Column `image` holds numbers, which cannot be written as F8_E4M3")
+  refused("a dtype that numbers cannot be written as")("batch_size" -> "1", "dtype" -> "F8_E8M0")(
+    "Column `image` holds numbers, which cannot be written as F8_E8M0")
   refused("a dtype for a column that is not written")("batch_size" -> "1", "dtype" -> """{"x":"F32"}""")(
     "Option `dtype` names `x`, but the columns to write are: image, label, emb.")
   refused("a shape for a column that is not written")("batch_size" -> "1", "columns" -> "emb",
