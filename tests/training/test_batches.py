@@ -194,6 +194,23 @@ def test_stateful_dataloader(points: Dataset, count: int) -> None:
     assert taken == order
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_stateful_dataloader_at_the_end_of_an_epoch(points: Dataset, count: int) -> None:
+    first = StatefulDataLoader(dataset(points), batch_size=None, num_workers=count)
+    iterator = iter(first)
+    for _ in range(len(first)):
+        next(iterator)
+    last = first.state_dict()
+    assert next(iterator, None) is None
+    for state, epochs in ((last, [None, 1, 2]), (first.state_dict(), [1, 2, 3])):
+        again = dataset(points)
+        second = StatefulDataLoader(again, batch_size=None, num_workers=count)
+        second.load_state_dict(state)
+        for epoch in epochs:
+            assert in_steps([numbers(second)]) == ([] if epoch is None else expected(again, epoch))
+            assert again.epoch == (1 if epoch is None else epoch + 1)
+
+
 def test_a_stateful_dataloader_of_another_world(points: Dataset) -> None:
     old = StatefulDataLoader(dataset(points, rank=0, world_size=2), batch_size=None, num_workers=2)
     next(iter(old))

@@ -1,6 +1,8 @@
 """Workers of an iteration take the same epoch, however much later than the others one of them begins."""
 
+import os
 import pickle
+import signal
 from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
@@ -80,13 +82,38 @@ def test_iterations_of_the_same_random_seed(points: Dataset) -> None:
         assert numbers(DataLoader(batches, batch_size=None, num_workers=2)) == order(points, epoch)
 
 
+def test_a_forked_process_goes_its_own_way(points: Dataset) -> None:
+    batches = BatchDataset(points, 3, shuffle=True)
+    iterator = iter(batches)
+    next(iterator)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        right = numbers(iterator) == order(points, 0)[3:] and batches.epoch == 1
+        os._exit(0 if right and numbers(batches) == order(points, 1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (batches.epoch, batches.state_dict()["batches"]) == (0, 1)
+    assert numbers(iterator) == order(points, 0)[3:]
+    assert batches.epoch == 1
+
+
+def test_a_process_that_it_is_sent_to_goes_its_own_way(points: Dataset) -> None:
+    batches = BatchDataset(points, 3, shuffle=True)
+    batches.set_epoch(2)
+    process = get_context("spawn").Process(target=numbers, args=(batches,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert numbers(batches) == order(points, 2)
+
+
 class Workers:
     """A DataLoader with persistent workers, whose iterations begin when they are told to."""
 
     def __init__(self, main: SharedPosition, count: int, seed: int) -> None:
-        self._copies = [pickle.loads(pickle.dumps(main)) for _ in range(count)]
-        for copy in self._copies:
-            copy._shared = main._shared
+        self.copies = [pickle.loads(pickle.dumps(main)) for _ in range(count)]
+        for copy in self.copies:
+            copy._apart, copy._shared = None, main._shared
         self._seed = seed
         # Of each worker the epochs and the places that it has begun at.
         self.begun: list[list[tuple[int, int]]] = [[] for _ in range(count)]
@@ -95,9 +122,20 @@ class Workers:
         info = SimpleNamespace(id=worker, num_workers=len(self.begun), seed=self._seed + worker)
         with monkeypatch.context() as patch:
             patch.setattr(_position, "get_worker_info", lambda: info)
-            position = self._copies[worker]
+            position = self.copies[worker]
             position.begin(complete=False)
             self.begun[worker].append(position.at)
+
+
+def test_a_state_is_for_one_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = SharedPosition()
+    workers = Workers(main, 2, seed=7)
+    for copy in workers.copies:
+        copy.resume(5, 40)
+    for worker in (0, 1, 1, 0):
+        workers.begin(worker, monkeypatch)
+    assert workers.begun == [[(5, 40), (6, 0)]] * 2
+    assert main.at == (6, 0)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

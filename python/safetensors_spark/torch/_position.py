@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import get_worker_info
 
+from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark.dataset._forks import Forked
 from safetensors_spark.dataset._position import Position
 
 # What the main process did: set where the next iteration begins, begin one itself, or hold the epoch of its own
@@ -14,8 +16,11 @@ from safetensors_spark.dataset._position import Position
 _SET, _BEGUN, _HELD, _HELD_OF_WORKERS = range(4)
 
 # Rows of the shared memory: the last setting's serial, the last iteration's row, and the number of the last iteration
-# that has ended; some settings; some iterations; for each worker the number of its last iteration.
-_LAST, _SETTINGS, _ITERATIONS, _WORKERS = 0, range(1, 5), range(5, 69), range(69, 1093)
+# that has ended; some settings; some iterations; for each worker the number of its last iteration. It is small, as
+# PyTorch copies more than 32 KiB in threads, for which a forked process would wait for ever.
+_LAST, _SETTINGS, _ITERATIONS, _WORKERS = 0, range(1, 5), range(5, 69), range(69, 269)
+_COLUMNS = 5
+_MOST_WORKERS = len(_WORKERS) * _COLUMNS
 
 
 class _Setting(NamedTuple):
@@ -41,7 +46,7 @@ class _Iteration(NamedTuple):
     place: int
 
 
-class SharedPosition(Position):
+class SharedPosition(Forked, Position):
     """A position that all copies of a dataset share.
 
     A DataLoader copies the dataset to its workers, once for each iteration, or once for all of them. Workers are ahead
@@ -50,16 +55,31 @@ class SharedPosition(Position):
     The worker that begins an iteration first decides where, and the others find that under the iteration's name. Some
     of them may begin it when others are in the next one already. Workers write iterations, the main process writes
     settings, so that no process replaces what another one has written meanwhile. Processes have no lock in common:
-    one that died would keep it.
+    one that died would keep it. Other processes than workers, to which the dataset is sent or which are forked, have a
+    position of their own.
     """
 
     def __init__(self) -> None:
-        self._shared = torch.zeros((_WORKERS.stop, 5), dtype=torch.int64).share_memory_()
+        self._shared = torch.zeros((_WORKERS.stop, _COLUMNS), dtype=torch.int64)
         # In a worker: how many iterations it has begun, the last one of them, and where a state says to go on.
         self._iterations = 0
         self._own: _Iteration | None = None
         self._resumed: tuple[int, int] | None = None
-        super().__init__()
+        Forked.__init__(self)
+        Position.__init__(self)
+
+    def _begin(self) -> None:
+        # What was there when this process got it, until it is known whether the process is a worker.
+        self._apart = self._shared.clone() if self._shared.is_shared() else None
+        self._shared.share_memory_()
+
+    @property
+    def _words(self) -> torch.Tensor:
+        if self._apart is not None:
+            if get_worker_info() is None:
+                self._shared = self._apart.share_memory_()
+            self._apart = None
+        return self._shared
 
     @property
     def at(self) -> tuple[int, int]:
@@ -97,17 +117,19 @@ class SharedPosition(Position):
         self._iterations += 1
         # A DataLoader draws a seed for each iteration, and workers that persist count.
         name = 1 + (worker.seed - worker.id + self._iterations) % (1 << 62)
-        mine = _WORKERS[worker.id % len(_WORKERS)]
+        if worker.id >= _MOST_WORKERS:
+            raise SafetensorsSparkError(f"a DataLoader of this dataset has up to {_MOST_WORKERS} workers.")
+        mine = _WORKERS[worker.id // _COLUMNS], worker.id % _COLUMNS
         # Before the iteration is looked for: what begins meanwhile is not the one before it.
         setting, before = self._setting(), self._last_iteration()
         if self._own is not None and self._own.number > before.number:
             before = self._own
         found = self._iteration(name)
         # Who seeds PyTorch anew draws the same seed again: a worker is in an iteration of the same name only once.
-        if found is None or found.number <= self._word(0, mine):
+        if found is None or found.number <= int(self._words[mine]):
             found = self._first(name, before, setting)
-        self._own = found
-        self._shared[mine, 0] = found.number
+        self._own, self._resumed = found, None
+        self._words[mine] = found.number
 
     def end(self) -> None:
         last = self._newest()
@@ -117,7 +139,7 @@ class SharedPosition(Position):
     def ended(self) -> None:
         """The worker that makes the last batch has made it, and is asked for another one."""
         if self._own is not None:
-            self._shared[_LAST, 2] = self._own.number
+            self._words[_LAST, 2] = self._own.number
 
     def resume(self, epoch: int, begun_at: int) -> None:
         """A worker goes on with an iteration that was begun at this place; all its workers say the same."""
@@ -134,40 +156,38 @@ class SharedPosition(Position):
     def _first(self, name: int, before: _Iteration, setting: _Setting) -> _Iteration:
         """Begins an iteration that no other worker has begun."""
         epoch, place = self._resumed or self._next(_newer(setting, before), complete=False)
-        self._resumed = None
         begun = _Iteration(name, before.number + 1, setting.serial, epoch, place)
         row = _ITERATIONS[name % len(_ITERATIONS)]
-        self._shared[row, 1:] = torch.tensor(begun[1:])
-        self._shared[row, 0] = name
+        self._words[row, 1:] = torch.tensor(begun[1:])
+        self._words[row, 0] = name
         if self._last_iteration().number < begun.number:
-            self._shared[_LAST, 1] = row
+            self._words[_LAST, 1] = row
         return begun
 
     def _newest(self) -> _Setting | _Iteration:
         return _newer(self._setting(), self._last_iteration())
 
     def _setting(self) -> _Setting:
-        return _Setting(*self._shared[_row(self._word(0))].tolist()[:4])
+        return _Setting(*self._words[_row(self._word(0))].tolist()[:4])
 
     def _say(self, what: int, epoch: int, place: int) -> None:
         serial = self._word(0) + 1
-        self._shared[_row(serial), :4] = torch.tensor([serial, what, epoch, place])
-        self._shared[_LAST, 0] = serial
+        self._words[_row(serial), :4] = torch.tensor([serial, what, epoch, place])
+        self._words[_LAST, 0] = serial
 
     def _last_iteration(self) -> _Iteration:
-        return _Iteration(*self._shared[self._word(1) or _ITERATIONS[0]].tolist())
+        return _Iteration(*self._words[self._word(1) or _ITERATIONS[0]].tolist())
 
     def _iteration(self, name: int) -> _Iteration | None:
-        found = _Iteration(*self._shared[_ITERATIONS[name % len(_ITERATIONS)]].tolist())
+        found = _Iteration(*self._words[_ITERATIONS[name % len(_ITERATIONS)]].tolist())
         return found if found.name == name else None
 
-    def _word(self, column: int, row: int = _LAST) -> int:
-        return int(self._shared[row, column])
+    def _word(self, column: int) -> int:
+        return int(self._words[_LAST, column])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        # A copy that was not sent to a worker has workers of its own.
-        self._shared = self._shared.share_memory_()
+        Forked.__init__(self)
 
 
 def _newer(setting: _Setting, iteration: _Iteration) -> _Setting | _Iteration:
