@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,17 @@ class Handmade:
         self.shards: list[dict[str, Any]] = []
         self.parts: list[dict[str, str]] = []
 
-    def shard(self, **tensors: Sequence[float]) -> list[Entry]:
-        """Writes a shard; its index entries, by key."""
+    def shard(self, **tensors: Sequence[float] | np.ndarray[Any, Any]) -> list[Entry]:
+        """Writes a shard, of F32 but for arrays; its index entries, by key."""
         path = self.folder / f"part-{len(self.shards):05}-{uuid.uuid4()}.safetensors"
-        save_file({key: np.array(values, np.float32) for key, values in tensors.items()}, path)
+        save_file({key: np.asarray(values, _dtype(values)) for key, values in tensors.items()}, path)
         with path.open("rb") as file:
             length, crc32c = checksum(file, lambda _: None)
-        samples = len(tensors) if self.mode == "key_value" else len(next(iter(tensors.values())))
+        lengths = {key: len(values) - key.endswith(".offsets") for key, values in tensors.items()}
+        ragged = {key.removesuffix(".offsets") for key in tensors if key.endswith(".offsets")}
+        samples = (
+            len(tensors) if self.mode == "key_value" else next(n for key, n in lengths.items() if key not in ragged)
+        )
         self.shards.append(
             {
                 "file": path.name,
@@ -93,9 +97,11 @@ class Handmade:
         pq.write_table(pa.Table.from_pylist(entries, SCHEMA.with_metadata(metadata)), self.folder / name)
         self.parts = [part for part in self.parts if part["file"] != name] + [{"file": name, "commit_id": commit}]
 
-    def commit(self, columns: Sequence[str] = ("v",)) -> None:
+    def commit(self, columns: Sequence[str] = ("v",), kinds: Mapping[str, str] | None = None) -> None:
+        """`kinds` are those of the columns that are not fixed; their values have no dimensions."""
+        kinds = kinds or {}
         manifest = {
-            "format_version": "1.2",
+            "format_version": "2.0" if kinds else "1.2",
             "safetensors_version": "1.0",
             "total_samples": sum(shard["samples_count"] for shard in self.shards),
             "total_bytes": sum(shard["bytes"] for shard in self.shards),
@@ -104,9 +110,18 @@ class Handmade:
             "index_parts": self.parts,
             "mode": self.mode,
             "options": {},
-            "schema": [{"name": name, "dtype": None, "shape": None} for name in columns],
+            "schema": [
+                {"name": name, "dtype": None, "shape": [], "kind": kinds[name]}
+                if name in kinds
+                else {"name": name, "dtype": None, "shape": None}
+                for name in columns
+            ],
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def _dtype(values: object) -> type[np.float32] | None:
+    return None if isinstance(values, np.ndarray) else np.float32
 
 
 def _header(path: Path) -> Header:

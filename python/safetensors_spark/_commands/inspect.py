@@ -13,7 +13,7 @@ from safetensors_spark._commands import tables
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
     from safetensors_spark._files.inspect import Inspection
-    from safetensors_spark._files.manifest import Column
+    from safetensors_spark._files.manifest import Column, Manifest
 
 
 def add_to(commands: Commands) -> None:
@@ -70,7 +70,15 @@ def _about(found: Inspection) -> list[tuple[str, str]]:
     if manifest:
         rows += [("mode", manifest.mode), ("commit", manifest.commit_id)]
         rows += [(f"option {name}", value) for name, value in sorted(manifest.options.items())]
+        rows += [("problem", f"{what}: `safetensors-spark verify` says in which shards") for what in _mixed(manifest)]
     return rows
+
+
+def _mixed(manifest: Manifest) -> Iterator[str]:
+    """Older versions wrote batches of different samples."""
+    for column in manifest.columns if manifest.mode == "batch" and manifest.shards else ():
+        if column.kind == "fixed" and None in (column.dtype, column.shape):
+            yield f"samples of column `{column.name}` differ in dtype or shape"
 
 
 def _table(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 
 from safetensors_spark._errors import InvalidFileError, InvalidIndexError
 from safetensors_spark._files.checksum import checksum
@@ -19,6 +20,7 @@ from safetensors_spark._files.manifest import KeyBucket, Manifest, Shard
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.tensors import TensorInfo
 from safetensors_spark._files.verify_index import PartCheck, Tensors, check
+from safetensors_spark._files.verify_rows import Read, Samples, against_offsets, differing, unrecorded
 
 Progress = Callable[[int], None]
 
@@ -77,19 +79,28 @@ def verify_contents(contents: Contents, workers: int, progress: Progress) -> Rep
         report.bytes += one.bytes
         report.tensors += len(one.hashes)
     if contents.manifest:
+        report.faults += (
+            Fault(file, what) for file, what in differing((one.shard.file, one.samples) for one in checked)
+        )
         report.notes += _leftovers(contents)
         _against_index(contents, contents.manifest, checked, report)
     return report
 
 
 class _Checked:
-    """One shard, checked. `hashes` has a hash of each tensor's index entry."""
+    """One shard, checked.
+
+    Attributes:
+        hashes: a hash of each tensor's index entry.
+        samples: what the manifest does not say of its samples.
+    """
 
     def __init__(self, contents: Contents, shard: Shard, progress: Progress) -> None:
         self.shard = shard
         self.faults: list[str] = []
         self.bytes = 0
         self.hashes = array("q")
+        self.samples: Samples = {}
         length = contents.length(shard)
         if length is None:
             self.faults.append("it is not there")
@@ -113,7 +124,10 @@ class _Checked:
             self.faults.append(str(error))
             return
         if contents.manifest:
-            self.faults += _against_manifest(header, self.shard, contents.manifest)
+            read = partial(contents.folder.read, self.shard.file)
+            self.faults += _against_manifest(header, self.shard, contents.manifest, read)
+            if contents.manifest.mode == "batch":
+                self.samples = unrecorded(header, contents.manifest.columns)
         else:
             self.bytes = length
             progress(length)
@@ -134,7 +148,7 @@ def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
     return IndexEntry(tensor.name, file, tensor.shape, tensor.dtype, data_start + tensor.begin, data_start + tensor.end)
 
 
-def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Iterator[str]:
+def _against_manifest(header: Header, shard: Shard, manifest: Manifest, read: Read) -> Iterator[str]:
     if header.data_start != shard.header_bytes:
         yield f"its byte buffer begins at byte {header.data_start}, and the manifest says {shard.header_bytes}"
     samples = shard.samples or 0
@@ -161,17 +175,9 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest) -> Itera
         if column.shape not in (None, tensor.shape[1:]) and not (column.has_offsets and not tensor.bytes):
             yield found(f"samples of shape {list(tensor.shape[1:])}", list(column.shape or ()))
         if column.has_offsets:
-            yield from _against_offsets(header.by_name.get(column.tensors[1]), column.tensors[1], samples)
+            yield from against_offsets(header, column, samples, read)
         elif not tensor.shape or tensor.shape[0] < samples:
             yield found(f"shape {list(tensor.shape)}", f"{samples} samples")
-
-
-def _against_offsets(offsets: TensorInfo | None, name: str, samples: int) -> Iterator[str]:
-    if offsets is None:
-        yield f"it has no tensor `{name}`, which says where the rows of the column begin"
-    elif offsets.dtype != "I64" or len(offsets.shape) != 1 or offsets.shape[0] <= samples:
-        found = f"{offsets.dtype} {list(offsets.shape)}"
-        yield f"tensor `{name}` is {found}, expected I64 [{samples + 1}] for {samples} samples"
 
 
 def _against_bucket(header: Header, said: KeyBucket) -> Iterator[str]:
