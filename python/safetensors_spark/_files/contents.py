@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -44,7 +44,7 @@ class Contents:
         names: the length of each file in the folder; of the one file, if the path names one.
         manifest: a dataset's.
         weights: a checkpoint's: the file of each tensor.
-        versions: what tells each file from another one that takes its place, where no manifest does.
+        versions: what tells each file from another one that takes its place, where no manifest does: see `pinned`.
     """
 
     folder: Folder
@@ -68,6 +68,12 @@ class Contents:
     def length(self, shard: Shard) -> int | None:
         """The length of the shard as it was listed; None if it is missing."""
         return self.names.get(shard.file)
+
+    def pinned(self) -> Contents:
+        """The same with the versions of its files, for those who open them later."""
+        return (
+            self if self.manifest else replace(self, versions=self.folder.versions(shard.file for shard in self.shards))
+        )
 
     def header(self, shard: Shard) -> Header:
         """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
@@ -120,7 +126,7 @@ def _of_file(folder: Folder, name: str) -> Contents:
     if is_index(name):
         return _checkpoint(folder, name)
     length = folder.size(name)
-    return Contents(folder, "file", (Shard(name, length),), {name: length}, versions=folder.versions([name]))
+    return Contents(folder, "file", (Shard(name, length),), {name: length})
 
 
 def _of_folder(folder: Folder) -> Contents:
@@ -134,7 +140,7 @@ def _of_folder(folder: Folder) -> Contents:
     shards = tuple(Shard(name, names[name]) for name in sorted(names) if _is_data(name))
     if not shards:
         raise FileNotFoundError(f"{folder.location} has no {MANIFEST}, no checkpoint's index, and no *{SUFFIX} files")
-    return Contents(folder, "folder", shards, names, versions=folder.versions([shard.file for shard in shards]))
+    return Contents(folder, "folder", shards, names)
 
 
 def _is_data(name: str) -> bool:
@@ -156,8 +162,7 @@ def _checkpoint(folder: Folder, index: str) -> Contents:
     wanted = sorted(set(weights.values()))
     names = _names(folder, wanted)
     shards = tuple(Shard(name, names.get(name)) for name in wanted)
-    versions = folder.versions(wanted)
-    return Contents(folder, "checkpoint", shards, names, weights=weights, versions=versions)
+    return Contents(folder, "checkpoint", shards, names, weights=weights)
 
 
 def _listed(folder: Folder) -> tuple[Manifest | None, Mapping[str, int]]:

@@ -112,13 +112,8 @@ class RemoteFolder:
         return _version(self._call(name, lambda: self._about(name)))
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
-        """The versions of those of these files that are there, by one listing where that tells them."""
-        wanted = set(names)
-        if self.is_http or len(wanted) == 1:
-            return self._of_each(wanted, self.version)
-        found = self._call("", lambda: self.filesystem.ls(self._path(""), detail=True))
-        versions = ((one["name"].rsplit("/", 1)[-1], _version(one)) for one in found)
-        return {name: version for name, version in versions if name in wanted}
+        """The versions of those of these files that are there. Listings tell them in other words, if at all."""
+        return self._of_each(names, self.version)
 
     def _about(self, name: str) -> Mapping[str, Any]:
         # Some file systems remember what they have listed.
@@ -145,7 +140,7 @@ class RemoteFolder:
 
 
 def _version(about: Mapping[str, Any]) -> str:
-    """What a store says of a file's content, or else of its time, in listings as well as of one file."""
+    """What a store says of a file's content, or else of its time."""
     tags = [str(about[name]).strip('"') for name in _TAGS if about.get(name)]
     return (tags or [str(about[name]) for name in _TIMES if about.get(name)] or [""])[0]
 

@@ -72,7 +72,7 @@ def open_dataset(
                 f"{contents.location}: column `{column.name}` is {column.kind}, which `open_dataset` does not read. "
                 "Read the shards with the `safetensors` library."
             )
-    return Dataset(contents, columns, fetcher(contents.folder, cache_dir, cache_bytes))
+    return Dataset(contents.pinned(), columns, fetcher(contents.folder, cache_dir, cache_bytes))
 
 
 class Dataset:

@@ -49,7 +49,7 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
         raise SafetensorsSparkError(
             f"{contents.location} was written in batches, and has no keys: read it with `open_dataset`."
         )
-    return Store(contents)
+    return Store(contents.pinned())
 
 
 class Store(Mapping[str, Array], Forked):
