@@ -81,6 +81,14 @@ def test_a_remote_file_that_is_replaced_before_it_is_read(tmp_path: Path, read: 
             action()
 
 
+def test_remote_files_that_nobody_replaces(tmp_path: Path) -> None:
+    """The memory's listing tells times as numbers, and of one file as a date."""
+    memory = fsspec.filesystem("memory")
+    for value in (1, 2):
+        memory.pipe(f"{tmp_path}/{value}.safetensors", content(value))
+    assert set(open_dataset(f"memory:/{tmp_path}", cache_dir=tmp_path / "cache")["n"].tolist()) == {1, 2}
+
+
 @pytest.mark.parametrize("read", READS)
 def test_remote_files_that_nobody_touches(tmp_path: Path, read: str) -> None:
     memory, url = fsspec.filesystem("memory"), f"memory:/{tmp_path}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from io import RawIOBase
 from itertools import chain
 from pathlib import Path
@@ -142,7 +143,12 @@ class RemoteFolder:
 def _version(about: Mapping[str, Any]) -> str:
     """What a store says of a file's content, or else of its time."""
     tags = [str(about[name]).strip('"') for name in _TAGS if about.get(name)]
-    return (tags or [str(about[name]) for name in _TIMES if about.get(name)] or [""])[0]
+    return (tags or [_time(about[name]) for name in _TIMES if about.get(name)] or [""])[0]
+
+
+def _time(value: Any) -> str:
+    # A file system may say it one way in a listing, and another way of one file.
+    return str(value.timestamp() if isinstance(value, datetime) else value)
 
 
 def _cut(content: bytes, start: int, end: int | None) -> bytes:
