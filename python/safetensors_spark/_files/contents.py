@@ -71,9 +71,9 @@ class Contents:
 
     def pinned(self) -> Contents:
         """The same with the versions of its files, for those who open them later."""
-        return (
-            self if self.manifest else replace(self, versions=self.folder.versions(shard.file for shard in self.shards))
-        )
+        if self.manifest:
+            return self
+        return replace(self, versions=self.folder.versions(shard.file for shard in self.shards))
 
     def header(self, shard: Shard) -> Header:
         """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
