@@ -13,7 +13,8 @@ from safetensors.numpy import save_file
 
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.header import Header, read_header
-from safetensors_spark._files.manifest import INDEX, MANIFEST
+from safetensors_spark._files.manifest import INDEX, MANIFEST, Column, Kind
+from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 
 SCHEMA = pa.schema(
     [
@@ -54,15 +55,27 @@ class Handmade:
 
     def shard(self, **tensors: Sequence[float] | np.ndarray[Any, Any]) -> list[Entry]:
         """Writes a shard, of F32 but for arrays; its index entries, by key."""
-        path = self.folder / f"part-{len(self.shards):05}-{uuid.uuid4()}.safetensors"
-        save_file({key: np.asarray(values, _dtype(values)) for key, values in tensors.items()}, path)
-        with path.open("rb") as file:
-            length, crc32c = checksum(file, lambda _: None)
         lengths = {key: len(values) - key.endswith(".offsets") for key, values in tensors.items()}
         ragged = {key.removesuffix(".offsets") for key in tensors if key.endswith(".offsets")}
         samples = (
             len(tensors) if self.mode == "key_value" else next(n for key, n in lengths.items() if key not in ragged)
         )
+        self.save({key: np.asarray(values, _dtype(values)) for key, values in tensors.items()}, samples)
+        return self.entries(-1)
+
+    def rows(self, columns: Sequence[Column], rows: Mapping[str, Sequence[Any]], padding: int = 0) -> Path:
+        """Writes a shard of these rows, by column, and of so many that only fill it up."""
+        tensors: dict[str, Array] = {}
+        for column in columns:
+            tensors |= encoded(column, rows[column.name], padding)
+        return self.save(tensors, len(next(iter(rows.values()))), kinds_of(columns))
+
+    def save(self, tensors: Mapping[str, Array], samples: int, metadata: Mapping[str, str] | None = None) -> Path:
+        """Writes a shard of these tensors."""
+        path = self.folder / f"part-{len(self.shards):05}-{uuid.uuid4()}.safetensors"
+        save_file(dict(tensors), path, dict(metadata) if metadata else None)
+        with path.open("rb") as file:
+            length, crc32c = checksum(file, lambda _: None)
         self.shards.append(
             {
                 "file": path.name,
@@ -72,7 +85,7 @@ class Handmade:
                 "crc32c": crc32c,
             }
         )
-        return self.entries(-1)
+        return path
 
     def entries(self, number: int) -> list[Entry]:
         """The index entries of a shard."""
@@ -97,11 +110,12 @@ class Handmade:
         pq.write_table(pa.Table.from_pylist(entries, SCHEMA.with_metadata(metadata)), self.folder / name)
         self.parts = [part for part in self.parts if part["file"] != name] + [{"file": name, "commit_id": commit}]
 
-    def commit(self, columns: Sequence[str] = ("v",), kinds: Mapping[str, str] | None = None) -> None:
-        """`kinds` are those of the columns that are not fixed; their values have no dimensions."""
-        kinds = kinds or {}
+    def commit(self, columns: Sequence[str | Column] = ("v",), kinds: Mapping[str, Kind] | None = None) -> None:
+        """`kinds` are those of the names that are not fixed; their values have no dimensions."""
+        others = {name: Column(name, None, (), kind) for name, kind in (kinds or {}).items()}
+        named = [others.get(one) or Column(one, None, None) if isinstance(one, str) else one for one in columns]
         manifest = {
-            "format_version": "2.0" if kinds else "1.2",
+            "format_version": "2.0" if kinds_of(named) else "1.2",
             "safetensors_version": "1.0",
             "total_samples": sum(shard["samples_count"] for shard in self.shards),
             "total_bytes": sum(shard["bytes"] for shard in self.shards),
@@ -111,13 +125,33 @@ class Handmade:
             "mode": self.mode,
             "options": {},
             "schema": [
-                {"name": name, "dtype": None, "shape": [], "kind": kinds[name]}
-                if name in kinds
-                else {"name": name, "dtype": None, "shape": None}
-                for name in columns
+                {"name": one.name, "dtype": one.dtype, "shape": None if one.shape is None else list(one.shape)}
+                | ({} if one.kind == "fixed" else {"kind": one.kind})
+                for one in named
             ],
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def kinds_of(columns: Sequence[Column]) -> dict[str, str]:
+    """What the metadata of a shard says of them."""
+    kinds = {column.name: column.kind for column in columns if column.kind != "fixed"}
+    return {"column_kinds": json.dumps(kinds, sort_keys=True, separators=(",", ":"))} if kinds else {}
+
+
+def encoded(column: Column, rows: Sequence[Any], padding: int = 0) -> dict[str, Array]:
+    """The tensors of a column: of strings, of bytes, or of what `numpy.array` takes."""
+    dtype, shape = numpy_dtype(column.dtype or "U8"), tuple(column.shape or ())
+    if not column.has_offsets:
+        values = np.array([*rows, *[np.zeros(shape)] * padding], dtype).reshape(len(rows) + padding, *shape)
+        return {column.name: values}
+    if column.kind == "text":
+        rows = [row.encode() for row in rows]
+    if column.kind != "ragged":
+        rows = [np.frombuffer(row, np.uint8) for row in rows]
+    lengths = [*map(len, rows), *[0] * padding]
+    values = np.concatenate([np.empty((0, *shape), dtype), *rows]).astype(dtype)
+    return dict(zip(column.tensors, (values, np.cumsum([0, *lengths])), strict=True))
 
 
 def _dtype(values: object) -> type[np.float32] | None:

@@ -23,6 +23,7 @@ from safetensors_spark._files.verify import Fault, Report, verify
 from safetensors_spark.dataset._arrays import Batch
 from safetensors_spark.dataset._batches import Batches
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
+from safetensors_spark.dataset._ragged import Packed, Padded, Ragged
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
 
@@ -38,6 +39,9 @@ __all__ = [
     "Inspection",
     "KeyBucket",
     "Manifest",
+    "Packed",
+    "Padded",
+    "Ragged",
     "Report",
     "Sample",
     "Samples",

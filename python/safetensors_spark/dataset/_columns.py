@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import LARGE, Rows
-from safetensors_spark.dataset._memory import Memory
+from safetensors_spark.dataset._memory import Memory, Own
+from safetensors_spark.dataset._origin import OfColumn, Taken
+from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import OpenShard, View, unlike
+from safetensors_spark.dataset._shards import OpenShard, ShardColumn, View, unlike
+from safetensors_spark.dataset._spans import Spans
 
 # Seconds after which shards are checked again, which takes a microsecond or two for each.
 _PAUSE = 0.01
@@ -27,21 +32,40 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MappedColumn(Generic[D]):
-    """A tensor of a mapped shard: a row of bytes for each sample."""
+    """A column of a mapped shard.
+
+    Attributes:
+        rows: a row of bytes for each sample; for each value, if there are offsets.
+        shape: of a sample, or of a value.
+        source: the column that it was made of.
+    """
 
     rows: Array
     dtype: D
     shape: tuple[int, ...]
+    source: ShardColumn
 
 
-# Makes an array for so many samples of a column, and says in which memory it is.
+@dataclass(frozen=True)
+class Gathered(Generic[T]):
+    """Samples of different lengths: the values of all, and where each sample begins and the last one ends."""
+
+    values: T
+    offsets: Array
+
+    def __getitem__(self, row: int) -> T:
+        """The values of a sample."""
+        return self.values[self.offsets[row] : self.offsets[row + 1]]  # type: ignore[index,no-any-return]
+
+
+# Makes an array for so many samples, or values, of a column, and says in which memory it is.
 New = Callable[[int, MappedColumn[D]], tuple[T, Memory]]
 
 
-def mapped_column(dtype: D, shape: tuple[int, ...], data: Array) -> MappedColumn[D]:
-    """The bytes of a tensor of this shape, whose first dimension counts samples."""
-    rows = data.reshape(shape[0], -1) if len(data) else np.empty((shape[0], 0), np.uint8)
-    return MappedColumn(rows, dtype, shape[1:])
+def mapped_column(dtype: D, shape: tuple[int, ...], source: ShardColumn) -> MappedColumn[D]:
+    """The column as a reader's dtype and shape, whose first dimension is that of the source."""
+    width = DTYPES[source.dtype] * prod(source.shape[1:]) // 8
+    return MappedColumn(source.data.reshape(source.shape[0], width), dtype, shape[1:], source)
 
 
 class Columns(Generic[D, T]):
@@ -114,26 +138,48 @@ class Chosen(Generic[D, T]):
         # Rows that follow each other have one number.
         self._runs = np.cumsum((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
         self._small: dict[str, Rows] = {}
+        self._spans: dict[str, Spans] = {}
 
-    def take(self, begin: int, end: int) -> dict[str, T]:
-        """A piece of them, stacked."""
+    def take(self, begin: int, end: int) -> dict[str, Any]:
+        """A piece of them, as `piece` makes it."""
         return self.piece(begin, end)()
 
-    def piece(self, begin: int, end: int) -> Callable[[], dict[str, T]]:
-        """What copies a piece of them, in any thread.
+    def piece(self, begin: int, end: int) -> Callable[[], dict[str, Any]]:
+        """What copies a piece of them, in any thread: to arrays of stacked samples, of ragged columns to `Gathered`, of
+        text and bytes to `Ragged`.
 
         Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
         """
-        runs = int(self._runs[end - 1] - self._runs[begin]) + 1
-        batch, copies = {}, []
+        batch: dict[str, Any] = {}
+        copies = []
         for name, (column, *_) in self._columns.items():
-            count, width = end - begin, column.rows.shape[1]
-            batch[name], memory = self._new(count, column)
-            if runs == 1 or count * width >= runs * LARGE:
-                copies.append(partial(memory.fill, self._runs_of(name, begin, end)))
-            elif width:
-                copies.append(partial(memory.gather, self._rows_of(name), begin, end))
+            make = self._fixed if column.source.offsets is None else self._ragged
+            batch[name], copy = make(name, begin, end)
+            copies.append(copy)
         return partial(_filled, batch, self._check, copies)
+
+    def _fixed(self, name: str, begin: int, end: int) -> tuple[T, Callable[[], None]]:
+        column, count = self._columns[name][0], end - begin
+        values, memory = self._new(count, column)
+        runs, width = int(self._runs[end - 1] - self._runs[begin]) + 1, column.rows.shape[1]
+        if runs == 1 or count * width >= runs * LARGE or not width:
+            return values, partial(memory.fill, self._runs_of(name, begin, end))
+        return values, partial(memory.gather, self._rows_of(name), begin, end)
+
+    def _ragged(self, name: str, begin: int, end: int) -> tuple[Any, Callable[[], None]]:
+        columns = self._columns[name]
+        spans = self._spans_of(name).take(begin, end)
+        kind = columns[0].source.kind
+        if kind == "ragged":
+            values, memory = self._new(spans.total, columns[0])
+            found: Gathered[T] | Ragged = Gathered(values, spans.offsets)
+        else:
+            # Strings and bytes are made of it, wherever the others are.
+            memory = Own(spans.total, 1)
+            origins = [OfColumn(column.source.place) for column in columns]
+            origin = Taken(origins, self._which[begin:end], self._rows[begin:end])
+            found = Ragged(memory.rows.reshape(-1), spans.offsets, kind, origin)
+        return found, partial(spans.copy, [column.rows for column in columns], memory)
 
     def _runs_of(self, name: str, begin: int, end: int) -> list[Array]:
         """Rows that follow each other are copied at once."""
@@ -151,8 +197,16 @@ class Chosen(Generic[D, T]):
             found = self._small[name] = Rows(shards, self._which, self._rows * width, width)
         return found
 
+    def _spans_of(self, name: str) -> Spans:
+        """Where the column's values of all samples are."""
+        found = self._spans.get(name)
+        if found is None:
+            offsets = [column.source.offsets for column in self._columns[name] if column.source.offsets is not None]
+            found = self._spans[name] = Spans.of(offsets, self._which, self._rows)
+        return found
 
-def _filled(batch: dict[str, T], check: Callable[[], None], copies: Sequence[Callable[[], None]]) -> dict[str, T]:
+
+def _filled(batch: dict[str, Any], check: Callable[[], None], copies: Sequence[Callable[[], None]]) -> dict[str, Any]:
     check()
     for copy in copies:
         copy()

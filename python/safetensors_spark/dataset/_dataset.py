@@ -11,23 +11,27 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from safetensors_spark._errors import SafetensorsSparkError, counted, printable
+from safetensors_spark._files.column_kinds import columns_in, with_shape
 from safetensors_spark._files.contents import Contents, look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
-from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify_contents
-from safetensors_spark.dataset._arrays import Batch, array_cast, array_columns, array_dtype
+from safetensors_spark.dataset._arrays import Batch, array_columns, array_dtype, finish_arrays, times, with_times
 from safetensors_spark.dataset._batches import Batches, Finish, casts, plan
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
+from safetensors_spark.dataset._forms import Form, checked_forms
+from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
-from safetensors_spark.dataset._shards import as_array, unlike
+from safetensors_spark.dataset._shards import as_array
+from safetensors_spark.dataset._stack import joined, no_samples, own, stacked
 
 # Shards that are downloaded before they are needed.
 _AHEAD = 2
 # Columns that `repr` shows.
 _SHOWN = 8
 
-Sample = dict[str, Array]
+Sample = dict[str, Any]
 
 
 def open_dataset(
@@ -66,12 +70,6 @@ def open_dataset(
             f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "
             "`layout=long`."
         )
-    for column in contents.manifest.columns if contents.manifest else ():
-        if column.has_offsets:
-            raise SafetensorsSparkError(
-                f"{contents.location}: column `{column.name}` is {column.kind}, which `open_dataset` does not read. "
-                "Read the shards with the `safetensors` library."
-            )
     return Dataset(contents.pinned(), columns, fetcher(contents.folder, cache_dir, cache_bytes))
 
 
@@ -94,6 +92,7 @@ class Dataset:
         self._all_columns = _columns(contents)
         self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), files)
         self._open = self.samples.open(as_array)
+        self._times = times(self.samples.kinds)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -122,8 +121,8 @@ class Dataset:
     @overload
     def __getitem__(self, index: slice | Sequence[int] | Array) -> Batch: ...
     @overload
-    def __getitem__(self, index: str) -> Array: ...
-    def __getitem__(self, index: int | slice | Sequence[int] | Array | str) -> Sample | Batch | Array:
+    def __getitem__(self, index: str) -> Any: ...
+    def __getitem__(self, index: int | slice | Sequence[int] | Array | str) -> Any:
         """A sample by its number; samples by a slice, by numbers or by a mask, stacked; or a column by its name.
 
         Raises `IndexError` for a number that no sample has, and `KeyError` for a column that is not there.
@@ -135,7 +134,10 @@ class Dataset:
         if not isinstance(index, int) and (isinstance(index, list | range) or getattr(index, "ndim", False)):
             return self.take(index)
         which, row = self._locate(self.samples.number(index))
-        return _sample(self._open.columns(self.shards[which]), row)
+        return self._sample(self._open.columns(self.shards[which]), row)
+
+    def _sample(self, columns: Mapping[str, Array | Ragged], row: int) -> Sample:
+        return with_times(self._times, {name: own(column, row) for name, column in columns.items()})
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """The samples of these numbers, as PyTorch's DataLoader asks for them."""
@@ -144,18 +146,13 @@ class Dataset:
     def take(self, indices: Sequence[int] | Array) -> Batch:
         """The samples of these numbers, or those where a mask is true, stacked. Negative numbers count from the end."""
         numbers = self.samples.numbers(indices)
+        if not len(numbers):
+            return self._empty()
         which, rows = self.samples.locate(numbers)
-        batch: Batch = {}
-        used = np.unique(which)
-        for number in used:
-            first, shard = self.shards[used[0]], self.shards[number]
-            places = np.flatnonzero(which == number)
-            for name, array in self._open.columns(shard).items():
-                if name not in batch:
-                    batch[name] = np.empty((len(numbers), *array.shape[1:]), array.dtype)
-                _check_alike(name, first, batch[name], shard, array)
-                _put(array, rows[places], batch[name], places)
-        return batch or self._empty()
+        places = [np.flatnonzero(which == number) for number in np.unique(which)]
+        shards = ((self.shards[which[some[0]]], some) for some in places)
+        parts = ((shard, self._open.columns(shard), some, rows[some]) for shard, some in shards)
+        return with_times(self._times, stacked(parts, len(numbers)))
 
     def batches(
         self,
@@ -170,11 +167,13 @@ class Dataset:
         window_bytes: int = 1 << 30,
         threads: int = 2,
         dtype: Mapping[str, DTypeLike] | DTypeLike | None = None,
+        ragged: Mapping[str, Form] | Form = "nested",
         transform: Callable[[Batch], Any] | None = None,
     ) -> Batches:
         """One rank's share of the samples, in batches. An iteration is an epoch.
 
-        A batch is a dictionary of arrays, by column. They are copies, which the caller may change.
+        A batch is a dictionary of arrays, by column; of lists of strings or bytes for text and binary columns. They are
+        copies, which the caller may change.
 
         Args:
             batch_size: how many samples a batch of each rank has.
@@ -189,6 +188,8 @@ class Dataset:
             threads: how many threads make batches while the caller is busy; 0 for none.
             dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
                 to cast.
+            ragged: the form of columns whose samples differ in length: `nested` for `Ragged`, `packed` for `Packed`,
+                `padded` for `Padded`; or a dictionary with a form for some columns, and `nested` for others.
             transform: called with each batch, in those threads; what it returns takes the batch's place. A program that
                 ends, as by Ctrl-C, waits for the calls that are running.
 
@@ -201,7 +202,7 @@ class Dataset:
             plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
-            Finish(None if dtypes is None else partial(array_cast, dtypes), transform),
+            Finish(partial(finish_arrays, self._times, checked_forms(ragged, self.samples), dtypes), transform),
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -210,7 +211,7 @@ class Dataset:
             found = self._open.open(shard)
             for row in range(shard.samples or 0):
                 found.check()
-                yield _sample(found.columns, row)
+                yield self._sample(found.columns, row)
 
     def __repr__(self) -> str:
         columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))
@@ -227,26 +228,25 @@ class Dataset:
         """These shards, which are needed now, and the next ones."""
         self._open.prefetch(self.shards[first : last + 1 + _AHEAD])
 
-    def _column(self, name: str) -> Array:
+    def _column(self, name: str) -> Any:
         if name not in self.samples.columns:
             raise KeyError(
                 f"{self._contents.location} has no column `{name:.200}`; it is read with "
                 f"{', '.join(self.samples.columns)}"
             )
-        empty = self._empty()[name]
-        column = np.empty((len(self), *empty.shape[1:]), empty.dtype)
-        for begin, shard in zip(self.samples.begins.tolist(), self.shards, strict=True):
-            array = self._open.columns(shard)[name]
-            _check_alike(name, self.shards[0], column, shard, array)
-            column[begin : begin + len(array)] = array
-        return column
+        if not self.shards:
+            return self._empty()[name]
+        column = joined(lambda: ((one, self._open.columns(one)[name]) for one in self.shards), len(self), name)
+        return with_times(self._times, {name: column})[name]
 
     def _empty(self) -> Batch:
         """A batch without samples."""
         if self.shards:
-            arrays = self._open.columns(self.shards[0])
-            return {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
-        return {one.name: np.empty((0, *(one.shape or ())), numpy_dtype(one.dtype or "F32")) for one in self.columns}
+            columns: Mapping[str, Array | Ragged] = self._open.columns(self.shards[0])
+        else:
+            columns = {column.name: no_samples(column) for column in self.columns}
+        empty = {name: column[:0].copy() for name, column in columns.items()}
+        return with_times(self._times, empty)
 
     def _slice(self, numbers: range) -> Batch:
         if not numbers:
@@ -256,43 +256,42 @@ class Dataset:
             return self.take(np.arange(numbers.start, numbers.stop, numbers.step))
         stop = row + numbers.stop - numbers.start
         within = slice(row, stop if stop >= 0 else None, numbers.step)
-        return {name: array[within].copy() for name, array in self._open.columns(self.shards[which]).items()}
-
-
-def _sample(columns: Mapping[str, Array], row: int) -> Sample:
-    # `array[row]` alone would be a number, and no array, where samples have no dimension.
-    return {name: array[row, ...].copy() for name, array in columns.items()}
-
-
-def _check_alike(name: str, shard: Shard, array: Array, other_shard: Shard, other: Array) -> None:
-    if other.shape[1:] != array.shape[1:] or other.dtype != array.dtype:
-        raise unlike(name, (shard, array.dtype, array.shape[1:]), (other_shard, other.dtype, other.shape[1:]))
-
-
-def _put(source: Array, rows: Array, target: Array, places: Array) -> None:
-    if len(places) == places[-1] - places[0] + 1:
-        np.take(source, rows, axis=0, out=target[places[0] : places[-1] + 1], mode="clip")
-    else:
-        target[places] = source[rows]
+        columns = self._open.columns(self.shards[which]).items()
+        # Values of rows of different lengths stay where they are.
+        batch = {
+            name: column[within] if isinstance(column, Ragged) else column[within].copy() for name, column in columns
+        }
+        return with_times(self._times, batch)
 
 
 def _columns(contents: Contents) -> tuple[Column, ...]:
     if contents.manifest:
         return contents.manifest.columns
-    header = contents.header(contents.shards[0])
-    return tuple(Column(tensor.name, tensor.dtype, tensor.shape[1:]) for tensor in header.tensors)
+    first, *others = contents.shards
+    columns = columns_in(contents.header(first), f"{contents.folder.location}/{first.file}")
+    for shard in others:
+        if all(column.shape is not None for column in columns):
+            break
+        found = contents.header(shard).by_name
+        columns = tuple(with_shape(column, found.get(column.name)) for column in columns)
+    return columns
 
 
 def _shown(column: Column) -> str:
+    if column.kind in ("text", "binary"):
+        return f"{column.name:.100} {column.kind}"
     shape = "" if column.shape is None else f" {list(column.shape)}"
-    return f"{column.name:.100} {column.dtype or 'of unknown dtype'}{shape}"
+    kind = "" if column.kind == "fixed" else f" ({column.kind})"
+    return f"{column.name:.100} {column.dtype or 'of unknown dtype'}{shape}{kind}"
 
 
-def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[str] | None) -> tuple[str, ...]:
+def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[str] | None) -> tuple[Column, ...]:
     if isinstance(chosen, str):
         raise TypeError(f"columns is the string {chosen!r:.200}, expected a list of names: columns=[{chosen!r:.200}]")
-    names = tuple(column.name for column in columns)
-    unknown = [name for name in chosen or () if name not in names]
+    if chosen is None:
+        return columns
+    named = {column.name: column for column in columns}
+    unknown = [name for name in chosen if name not in named]
     if unknown:
-        raise SafetensorsSparkError(f"{contents.location} has no column `{unknown[0]}`; it has {', '.join(names)}.")
-    return names if chosen is None else tuple(chosen)
+        raise SafetensorsSparkError(f"{contents.location} has no column `{unknown[0]}`; it has {', '.join(named)}.")
+    return tuple(named[name] for name in chosen)

@@ -23,7 +23,9 @@ class Rows:
     nothing of it is touched but these rows.
     """
 
-    def __init__(self, pieces: Sequence[Array], which: Array, begins: Array, width: int) -> None:
+    def __init__(
+        self, pieces: Sequence[Array], which: Array, begins: Array, width: int, counts: Array | None = None
+    ) -> None:
         """One row or more.
 
         Args:
@@ -31,17 +33,24 @@ class Rows:
             which: the piece that has each row.
             begins: the row's first byte in that piece.
             width: bytes of a row, one or more.
+            counts: how many rows follow each other from each of these on, one or more; one by default.
         """
         places = np.array([_address(piece) for piece in pieces])[which] + begins
         first = int(places.argmin())
-        self._begin, self._end = int(places[first]), int(places.max()) + width
+        self._begin = int(places[first])
         places -= self._begin
         start = pieces[which[first]].reshape(-1)[begins[first] : begins[first] + 1]
         steps = places // width
         # Rows of one shard lie a multiple of their width apart, and those of several do if their headers are alike.
         self._in_step = np.array_equal(steps * width, places)
-        self._numbers, step = (steps, width) if self._in_step else (places, 1)
-        self._rows = as_strided(start, (int(self._numbers.max()) + 1, width), (step, 1))
+        numbers, step = (steps, width) if self._in_step else (places, 1)
+        self._numbers = numbers if counts is None else _following(numbers, counts, width // step)
+        last = int(self._numbers.max())
+        self._end = self._begin + last * step + width
+        self._rows = as_strided(start, (last + 1, width), (step, 1))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def copy(self, begin: int, end: int, target: Array) -> None:
         """Those from `begin` to before `end` into the rows of `target`."""
@@ -60,6 +69,14 @@ class Rows:
         at_once = _CACHED // self._rows.shape[1] + 1
         for some in range(begin, end, at_once):
             yield self._rows[self._numbers[some : min(some + at_once, end)]]
+
+
+def _following(firsts: Array, counts: Array, step: int) -> Array:
+    """From each of the firsts on so many numbers, a step apart."""
+    ends = np.cumsum(counts)
+    numbers = np.repeat(firsts - (ends - counts) * step, counts)
+    numbers += np.arange(0, int(ends[-1]) * step, step)
+    return numbers
 
 
 def _address(array: Array) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._files.column_kinds import columns_in, rows_tensor
 from safetensors_spark._files.contents import Contents
-from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.manifest import Column, Kind, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._shards import OpenShards, T, View
@@ -23,13 +24,16 @@ class Samples:
     Attributes:
         contents: what the folder has.
         columns: the names of the columns.
+        kinds: the kind of each.
         shards: those that have samples, in their order.
         begins: for each of them the number of its first sample.
     """
 
-    def __init__(self, contents: Contents, columns: Sequence[str], files: Local | Downloads) -> None:
+    def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads) -> None:
         self.contents = contents
-        self.columns = tuple(columns)
+        self._read = tuple(columns)
+        self.columns = tuple(column.name for column in columns)
+        self.kinds: Mapping[str, Kind] = {column.name: column.kind for column in columns}
         self.shards = tuple(_counted(contents))
         ends = np.cumsum([0, *(shard.samples or 0 for shard in self.shards)], dtype=np.int64)
         self.begins, self._length = ends[:-1], int(ends[-1])
@@ -90,7 +94,7 @@ class Samples:
 
     def open(self, view: View[T]) -> OpenShards[T]:
         """The shards, with columns as the view makes them."""
-        return OpenShards(self.contents, self.columns, self._files, view)
+        return OpenShards(self.contents, self._read, self._files, view)
 
 
 def _counted(contents: Contents) -> Iterator[Shard]:
@@ -107,12 +111,15 @@ def _counted(contents: Contents) -> Iterator[Shard]:
 
 def _samples(contents: Contents, shard: Shard) -> int:
     """The samples of a shard that no manifest counts."""
-    tensors = contents.header(shard).tensors
-    counts = {tensor.shape[0] if tensor.shape else "none": tensor.name for tensor in tensors}
-    if len(counts) != 1 or "none" in counts:
-        shown = ", ".join(f"`{name:.100}` has {count}" for count, name in list(counts.items())[:2])
+    header, file = contents.header(shard), f"{contents.folder.location}/{shard.file}"
+    found = (rows_tensor(header, column, file) for column in columns_in(header, file))
+    counts = {rows: tensor.name for tensor, rows in found}
+    if len(counts) != 1 or -1 in counts:
+        shown = ", ".join(
+            f"`{name:.100}` has {'none' if rows < 0 else rows}" for rows, name in list(counts.items())[:2]
+        )
         raise SafetensorsSparkError(
-            f"{contents.folder.location}/{shard.file} is not a file of samples: its tensors must have the same first "
+            f"{file} is not a file of samples: its tensors must have the same first "
             f"dimension, but {shown or 'it has no tensors'}. If they are weights, open it with `open_store`."
         )
-    return tensors[0].shape[0]
+    return next(iter(counts))

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError
 from safetensors_spark._files.cached_property import cached_property
+from safetensors_spark._files.column_kinds import kinds_in, offsets_fault, rows_tensor
 from safetensors_spark._files.contents import Contents
-from safetensors_spark._files.header import read_header
-from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.header import Header, read_header
+from safetensors_spark._files.manifest import Column, Kind, Shard
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark._files.tensors import TensorInfo
 from safetensors_spark.dataset._cache import Downloads, Local
 from safetensors_spark.dataset._maps import MAPS, check_whole, map_file
+from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._recent import Recent
 
 T = TypeVar("T")
@@ -24,9 +28,28 @@ T = TypeVar("T")
 # it from the page cache; but of so many bytes the page cache seldom has all.
 _MAPPED_BYTES = 4 << 30
 
-# Makes of a dtype's name, a shape of which the first dimension counts samples, and their bytes, what a reader wants.
-# Raises `InvalidTensorError` for a dtype that it does not have.
-View = Callable[[str, tuple[int, ...], Array], T]
+
+@dataclass(frozen=True)
+class ShardColumn:
+    """A column of a mapped shard.
+
+    Attributes:
+        place: what errors call it: the shard and the column.
+        shape: its first dimension counts samples, or values if there are offsets.
+        data: the bytes.
+        offsets: where each sample's values begin and the last one's end, checked; None if all are of one shape.
+    """
+
+    place: str
+    kind: Kind
+    dtype: str
+    shape: tuple[int, ...]
+    data: Array
+    offsets: Array | None
+
+
+# Makes of a column what a reader wants. Raises `InvalidTensorError` for a dtype that it does not have.
+View = Callable[[ShardColumn], T]
 
 
 @dataclass(frozen=True)
@@ -45,7 +68,7 @@ class OpenShard(Generic[T]):
 class OpenShards(Generic[T]):
     """The shards' columns, mapped when they are needed. May be used from many threads, and sent to other processes."""
 
-    def __init__(self, contents: Contents, columns: Sequence[str], files: Local | Downloads, view: View[T]) -> None:
+    def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads, view: View[T]) -> None:
         self._contents = contents
         self._columns = columns
         self._files = files
@@ -81,31 +104,42 @@ class OpenShards(Generic[T]):
         file = map_file(self._contents, shard, self._files)
         mapped = file.data
         header = read_header(lambda start, end: mapped[start:end].tobytes(), len(mapped), name)
+        if self._contents.manifest is None:
+            self._check_kinds(kinds_in(header, name), name)
         columns = {
-            column: self._column(
-                mapped, header.data_start, header.by_name.get(column), column, shard.samples or 0, name
-            )
-            for column in self._columns
+            column.name: self._column(mapped, header, column, shard.samples or 0, name) for column in self._columns
         }
         return OpenShard(columns, partial(check_whole, self._contents, shard, file))
 
-    def _column(
-        self, mapped: Array, data_start: int, tensor: TensorInfo | None, column: str, samples: int, file: str
-    ) -> T:
-        if tensor is None:
-            raise DamagedShardError(f"{file} has no tensor `{column}`, which other shards have.")
-        if not tensor.shape or tensor.shape[0] < samples:
+    def _check_kinds(self, found: Mapping[str, Kind], file: str) -> None:
+        for column in self._columns:
+            kind = found.get(column.name, "fixed")
+            if kind != column.kind:
+                raise InvalidTensorError(
+                    f"{file}: column `{column.name}` is {kind}, and {column.kind} in the first file."
+                )
+
+    def _column(self, mapped: Array, header: Header, column: Column, samples: int, file: str) -> T:
+        counted, rows = rows_tensor(header, column, file)
+        if rows < samples:
             raise DamagedShardError(
-                f"{file}: tensor `{column}` is of shape {list(tensor.shape)}, expected {samples} samples."
+                f"{file}: tensor `{counted.name}` is of shape {list(counted.shape)}, expected {samples} samples."
             )
-        # A shard may end in samples that only fill it up.
-        length = tensor.bytes * samples // tensor.shape[0]
-        begin = data_start + tensor.begin
-        data = mapped[begin : begin + length]
+        tensor, offsets = header.by_name[column.name], None
+        # A shard may end in samples that only fill it up, which have no values if the column is ragged.
+        count, shape = samples, tensor.shape[1:]
+        if column.has_offsets:
+            count = tensor.shape[0]
+            offsets = _offsets(_bytes(mapped, header, counted), samples, count, f"{file}: tensor `{counted.name}`")
+            if count == 0 and column.shape is not None:
+                # Empty rows do not tell the shape of a value.
+                shape = column.shape
+        data = _bytes(mapped, header, tensor)[: tensor.bytes * count // max(1, tensor.shape[0])]
+        place = f"{file}: column `{column.name}`"
         try:
-            return self._view(tensor.dtype, (samples, *tensor.shape[1:]), data)
+            return self._view(ShardColumn(place, column.kind, tensor.dtype, (count, *shape), data, offsets))
         except (ValueError, OverflowError) as error:
-            raise InvalidTensorError(f"{file}: tensor `{column}`: {error}") from None
+            raise InvalidTensorError(f"{file}: tensor `{column.name}`: {error}") from None
 
 
 def unlike(
@@ -119,6 +153,21 @@ def unlike(
     )
 
 
-def as_array(dtype: str, shape: tuple[int, ...], data: Array) -> Array:
-    """A `View` as NumPy's array."""
-    return data.view(numpy_dtype(dtype)).reshape(shape)
+def _bytes(mapped: Array, header: Header, tensor: TensorInfo) -> Array:
+    return mapped[header.data_start + tensor.begin : header.data_start + tensor.end]
+
+
+def _offsets(data: Array, samples: int, values: int, place: str) -> Array:
+    # Views of addresses that are not aligned are slow.
+    offsets = np.require(data.view("<i8"), requirements="A")
+    if fault := offsets_fault(offsets, samples, values):
+        raise DamagedShardError(f"{place} {fault}.")
+    return offsets[: samples + 1]
+
+
+def as_array(column: ShardColumn) -> Array | Ragged:
+    """A `View` as NumPy's array, or as rows of different lengths."""
+    values = column.data.view(numpy_dtype(column.dtype)).reshape(column.shape)
+    if column.offsets is None:
+        return values
+    return Ragged.of_column(values, column.offsets, column.kind, column.place)

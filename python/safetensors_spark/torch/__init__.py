@@ -15,8 +15,9 @@ from safetensors_spark._extras import require
 
 require("torch", ("torch",))
 
+from safetensors_spark.dataset._ragged import Packed, Padded  # noqa: E402
 from safetensors_spark.torch._batches import BatchDataset  # noqa: E402
 from safetensors_spark.torch._samples import SampleDataset, collate  # noqa: E402
 from safetensors_spark.torch._tensors import Batch  # noqa: E402
 
-__all__ = ["Batch", "BatchDataset", "SampleDataset", "collate"]
+__all__ = ["Batch", "BatchDataset", "Packed", "Padded", "SampleDataset", "collate"]

@@ -16,11 +16,12 @@ from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark.dataset import Batches, Dataset
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._batches import Finish, casts, plan
+from safetensors_spark.dataset._forms import Form, checked_forms
 from safetensors_spark.dataset._state import Epoch
 from safetensors_spark.dataset._threads import run_ahead
 from safetensors_spark.torch._device import Transfer, transfer
 from safetensors_spark.torch._position import SharedPosition
-from safetensors_spark.torch._tensors import Batch, samples_of, tensor_cast, tensor_columns, tensor_dtype
+from safetensors_spark.torch._tensors import Batch, finish_tensors, samples_of, tensor_columns, tensor_dtype
 
 
 class BatchDataset(Batches, IterableDataset[Any]):
@@ -32,7 +33,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
                 ...
 
     A batch is a dictionary of tensors, which are the caller's: copies of the files' bytes, with the files' dtypes and
-    one more dimension in front. Threads make the next ones meanwhile, which is as fast as memory allows. Where a
+    one more dimension in front; of text and binary columns lists of strings or bytes. Dates are days, and timestamps
+    microseconds, since 1970. Threads make the next ones meanwhile, which is as fast as memory allows. Where a
     transform needs processes, use `DataLoader(batches, batch_size=None, num_workers=...)`, or torchdata's
     StatefulDataLoader.
 
@@ -67,6 +69,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         window_bytes: int = 1 << 30,
         threads: int = 2,
         dtype: Mapping[str, torch.dtype | str] | torch.dtype | str | None = None,
+        ragged: Mapping[str, Form] | Form = "nested",
         transform: Callable[[Batch], Any] | None = None,
         pin_memory: bool = False,
         device: torch.device | str | int | None = None,
@@ -89,6 +92,9 @@ class BatchDataset(Batches, IterableDataset[Any]):
                 none.
             dtype: cast columns of floating-point numbers to this dtype of PyTorch, or the one of this name; or a
                 dictionary with a dtype for each column to cast.
+            ragged: the form of columns whose samples differ in length: `nested` for a nested tensor of layout
+                `torch.jagged`; `packed` for `Packed`, as FlashAttention takes sequences; `padded` for `Padded`; or a
+                dictionary with a form for some columns, and `nested` for others.
             transform: called with each batch, in those threads or worker processes; what it returns takes the batch's
                 place. A program that ends, as by Ctrl-C, waits for the calls that are running in threads.
             pin_memory: have the threads copy batches to pinned memory, for copies to a CUDA device that do not block.
@@ -106,7 +112,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
             plan(samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
-            Finish(None if dtypes is None else partial(tensor_cast, dtypes), transform),
+            Finish(partial(finish_tensors, checked_forms(ragged, samples), dtypes), transform),
             SharedPosition(),
         )
         self._device = None if device is None else torch.device(device)

@@ -83,7 +83,7 @@ def transfer(device: torch.device | None, pin_memory: bool) -> Transfer | None:
 def each_tensor(value: Any, function: Callable[[Tensor], Any]) -> Any:
     """A batch, or what a transform made of it, with the function's results in place of its tensors."""
     if isinstance(value, Tensor):
-        return function(value)
+        return _nested(value, function) if value.layout == torch.jagged else function(value)
     if isinstance(value, Mapping):
         return {key: each_tensor(inner, function) for key, inner in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -91,3 +91,9 @@ def each_tensor(value: Any, function: Callable[[Tensor], Any]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(each_tensor(inner, function) for inner in value)
     return value
+
+
+def _nested(value: Tensor, function: Callable[[Tensor], Any]) -> Any:
+    """Not all functions take nested tensors."""
+    values, offsets = function(value.values()), function(value.offsets())
+    return None if values is None else torch.nested.nested_tensor_from_jagged(values, offsets)

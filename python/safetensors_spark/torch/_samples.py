@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import index as whole
 from typing import Any, overload
 
@@ -10,7 +11,8 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import default_collate
 
 from safetensors_spark.dataset import Dataset
-from safetensors_spark.torch._tensors import Batch, samples_of, tensor_columns
+from safetensors_spark.dataset._forms import Form, checked_forms
+from safetensors_spark.torch._tensors import Batch, finish_tensors, samples_of, tensor_columns
 
 
 class SampleDataset(TorchDataset[Batch]):
@@ -19,13 +21,16 @@ class SampleDataset(TorchDataset[Batch]):
         samples = SampleDataset(open_dataset("points"))
         loader = DataLoader(samples, batch_size=64, shuffle=True, collate_fn=collate)
 
-    A sample is a dictionary of tensors, which are the caller's: copies of the file's bytes, with the file's dtypes. To
-    go through all samples in an order that shards can be prefetched in, take `BatchDataset`.
+    A sample is a dictionary of tensors, which are the caller's: copies of the file's bytes, with the file's dtypes; of
+    text and binary columns strings or bytes. To go through all samples in an order that shards can be prefetched in,
+    take `BatchDataset`.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, *, ragged: Mapping[str, Form] | Form = "nested") -> None:
+        """`ragged` is the form that `collate` gives to columns whose samples differ in length: see `BatchDataset`."""
         self._samples = samples_of(dataset, "SampleDataset")
         self._columns = tensor_columns(self._samples)
+        self._finish = partial(finish_tensors, checked_forms(ragged, self._samples), None)
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -45,7 +50,7 @@ class SampleDataset(TorchDataset[Batch]):
         numbers = self._samples.numbers(indices)
         if not len(numbers):
             return []
-        return _Stacked(self._columns.choose(numbers).take(0, len(numbers)), len(numbers))
+        return _Stacked(self._columns.choose(numbers).take(0, len(numbers)), len(numbers), self._finish)
 
 
 def collate(samples: Sequence[Any]) -> Any:
@@ -53,15 +58,18 @@ def collate(samples: Sequence[Any]) -> Any:
 
     DataLoader's own would copy every byte once more. What other datasets give, it collates as that one does.
     """
-    return samples.batch if isinstance(samples, _Stacked) else default_collate(samples)
+    return samples.batch() if isinstance(samples, _Stacked) else default_collate(samples)
 
 
 class _Stacked(Sequence[Batch]):
     """Samples that are rows of a batch."""
 
-    def __init__(self, batch: Batch, count: int) -> None:
-        self.batch = batch
-        self._count = count
+    def __init__(self, rows: Batch, count: int, finish: Callable[[Batch], Batch]) -> None:
+        """`rows` has columns of a row for each sample, of which `finish` makes the batch."""
+        self._rows, self._count, self._finish = rows, count, finish
+
+    def batch(self) -> Batch:
+        return self._finish(self._rows)
 
     def __len__(self) -> int:
         return self._count
@@ -73,4 +81,4 @@ class _Stacked(Sequence[Batch]):
     def __getitem__(self, index: int | slice) -> Batch | list[Batch]:
         if isinstance(index, slice):
             return [self[number] for number in range(self._count)[index]]
-        return {name: tensor[index] for name, tensor in self.batch.items()}
+        return {name: rows[index] for name, rows in self._rows.items()}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark.dataset._columns import Columns, MappedColumn, mapped_column
+from safetensors_spark.dataset._columns import Columns, Gathered, MappedColumn, mapped_column
+from safetensors_spark.dataset._forms import Form
 from safetensors_spark.dataset._memory import Memory
+from safetensors_spark.dataset._ragged import Packed, Padded, Ragged, packed_offsets
 from safetensors_spark.dataset._samples import Samples
+from safetensors_spark.dataset._shards import ShardColumn
 from safetensors_spark.torch._memory import new
 
-Batch = dict[str, Tensor]
+Batch = dict[str, Any]
 
 DTYPES: Mapping[str, torch.dtype] = {
     "BOOL": torch.bool,
@@ -59,10 +64,10 @@ def tensor_columns(samples: Samples) -> Columns[torch.dtype, Tensor]:
     return Columns(samples, _view, _new)
 
 
-def _view(dtype: str, shape: tuple[int, ...], data: Array) -> MappedColumn[torch.dtype]:
-    if dtype not in DTYPES:
-        raise InvalidTensorError(f"{dtype} is no dtype of PyTorch {torch.__version__}.")
-    return mapped_column(DTYPES[dtype], _pairs(shape) if dtype == "F4" else shape, data)
+def _view(column: ShardColumn) -> MappedColumn[torch.dtype]:
+    if column.dtype not in DTYPES:
+        raise InvalidTensorError(f"{column.dtype} is no dtype of PyTorch {torch.__version__}.")
+    return mapped_column(DTYPES[column.dtype], _pairs(column.shape) if column.dtype == "F4" else column.shape, column)
 
 
 def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -86,8 +91,36 @@ def tensor_dtype(value: Any) -> torch.dtype:
     return found
 
 
-def tensor_cast(dtype: Mapping[str, torch.dtype] | torch.dtype, batch: Batch) -> Batch:
+def finish_tensors(
+    forms: Mapping[str, Form], dtype: Mapping[str, torch.dtype] | torch.dtype | None, batch: Batch
+) -> Batch:
+    """A batch for its consumer: cast, and each ragged column in its form."""
+    return {
+        name: _in_form(_cast(name, value.values, dtype), value.offsets, forms[name])
+        if isinstance(value, Gathered)
+        else value.tolist()
+        if isinstance(value, Ragged)
+        else _cast(name, value, dtype)
+        for name, value in batch.items()
+    }
+
+
+def _in_form(values: Tensor, offsets: Array, form: Form) -> Tensor | Packed | Padded:
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    if form == "packed":
+        return Packed(values, torch.from_numpy(packed_offsets(offsets)), longest)
+    if form == "nested":
+        return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(offsets))
+    mask = torch.from_numpy(np.arange(longest) < lengths[:, None])
+    padded = values.new_zeros((*mask.shape, *values.shape[1:]))
+    for row, (begin, end) in zip(padded, pairwise(offsets.tolist()), strict=True):
+        row[: end - begin] = values[begin:end]
+    return Padded(padded, mask)
+
+
+def _cast(name: str, tensor: Tensor, dtype: Mapping[str, torch.dtype] | torch.dtype | None) -> Tensor:
     """Casts the columns that a mapping names, or else all columns of floating-point numbers."""
     if isinstance(dtype, Mapping):
-        return {name: tensor.to(dtype.get(name, tensor.dtype)) for name, tensor in batch.items()}
-    return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
+        return tensor.to(dtype.get(name, tensor.dtype))
+    return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
