@@ -55,6 +55,21 @@ def test_two_tasks_write_key_value_shards_of_1000_mb_in_a_heap_of_1_gb(scratch: 
             assert tensor(shard, f"user_{row}").tolist() == [float(row)] * 1024
 
 
+def test_two_tasks_fill_shards_of_1000_mb_with_ragged_rows_in_a_heap_of_1_gb(scratch: Path) -> None:
+    path = scratch / "dataset"
+    columns = "array_repeat(cast(id AS float), 512 + cast(id % 1025 AS int)) AS x", "cast(id AS string) AS t"
+    job = settings(scratch, "local[2]", "1g", *columns, batch_size="auto", target_shard_size_mb=1000, ragged="x")
+    [peak] = answer_of("large_job.py", job | {"writes": {str(path): 500_000}})
+    assert peak["resident"] < 2000 * MB
+    for shard, begin in zip(large_shards(Dataset(path)), (0, 250_000), strict=True):
+        values, offsets = tensor(shard, "x"), tensor(shard, "x.offsets")
+        text, text_offsets = tensor(shard, "t"), tensor(shard, "t.offsets")
+        for row in (0, 1, 200_000):
+            number = begin + row
+            assert values[offsets[row] : offsets[row + 1]].tolist() == [float(number)] * (512 + number % 1025)
+            assert text[text_offsets[row] : text_offsets[row + 1]].tobytes() == str(number).encode()
+
+
 def test_two_tasks_write_batches_of_1000_mb_in_a_heap_of_1_gb(scratch: Path) -> None:
     path = scratch / "dataset"
     job = settings(scratch, "local[2]", "1g", "array_repeat(cast(id AS float), 1024) AS x", batch_size=244_000)

@@ -1,5 +1,6 @@
 """Datasets in MLflow: what `log_dataset` leaves on a tracking server, and the way back from there."""
 
+import datetime
 import json
 import socket
 import subprocess
@@ -114,6 +115,19 @@ def test_a_run_shows_the_dataset_that_it_read(points: Dataset) -> None:
         "shards": 3,
         "mode": "batch",
     }
+
+
+def test_the_schema_of_ragged_columns(spark: SparkSession, path: Path) -> None:
+    df = frame(spark, "t string, v array<array<float>>, d date", ("a", [[1.0, 2.0]], datetime.date(2024, 2, 29)))
+    schema = _json(_logged(write(df, path, batch_size=1, ragged="v").path).dataset.schema)
+    assert [column["type"] for column in schema["mlflow_colspec"]] == [
+        "U8 [?], text",
+        "F32 [?, 2], ragged",
+        "I32 [], date",
+    ]
+    specs = [(np.uint8, (-1, -1), "t"), (np.float32, (-1, -1, 2), "v"), (np.int32, (-1,), "d")]
+    columns: list[ColSpec | TensorSpec] = [TensorSpec(np.dtype(dtype), shape, name) for dtype, shape, name in specs]
+    assert TensorDatasetSchema.from_dict(schema) == TensorDatasetSchema(Schema(columns))
 
 
 def test_the_schema_is_a_table_for_the_page_and_tensors_for_code(points: Dataset) -> None:

@@ -13,7 +13,7 @@ from safetensors_spark._commands import tables
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
     from safetensors_spark._files.inspect import Inspection
-    from safetensors_spark._files.manifest import Column, Manifest
+    from safetensors_spark._files.manifest import Manifest
 
 
 def add_to(commands: Commands) -> None:
@@ -48,7 +48,12 @@ def _report(found: Inspection, limit: int) -> list[tables.Table]:
         for shard in found.shards
     )
     columns = (
-        (column.name, column.dtype or "varies", _sample(column), "" if column.kind == "fixed" else column.kind)
+        (
+            column.name,
+            column.dtype or "varies",
+            _shape(column.sample_shape),
+            "" if column.kind == "fixed" else column.kind,
+        )
         for column in found.columns
     )
     dtypes = ((total.dtype, f"{total.tensors:,}", f"{total.elements:,}", _size(total.bytes)) for total in found.dtypes)
@@ -89,14 +94,8 @@ def _table(
     return [tables.Table(shown, columns, list(islice(rows, limit)))] if length else []
 
 
-def _sample(column: Column) -> str:
-    if column.shape is None or not column.has_offsets:
-        return _shape(column.shape)
-    return f"[{', '.join(map(str, ('?', *column.shape)))}]"
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "varies" if shape is None else str(list(shape))
+def _shape(shape: tuple[int | None, ...] | None) -> str:
+    return "varies" if shape is None else f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
 
 
 def _size(count: int | None) -> str:

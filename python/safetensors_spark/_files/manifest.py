@@ -91,6 +91,11 @@ class Column:
         return self.kind in ("ragged", "text", "binary")
 
     @property
+    def sample_shape(self) -> tuple[int | None, ...] | None:
+        """The shape of one sample, with None for a dimension that differs by row; None if it is not known."""
+        return self.shape if self.shape is None or not self.has_offsets else (None, *self.shape)
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         """The names of its tensors in a shard of a batch dataset."""
         return (self.name, f"{self.name}.offsets") if self.has_offsets else (self.name,)

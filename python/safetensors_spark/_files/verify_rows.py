@@ -39,8 +39,8 @@ def differing(shards: Iterable[tuple[str, Samples]]) -> Iterator[tuple[str, str]
                 (other, first), *_ = known.items()
                 yield (
                     file,
-                    f"column `{name}` has samples of {_show(found)}, and of {_show(other)} in {first}: they cannot be stacked. "
-                    "Write the dataset again with rows that are alike, or with the option `ragged`",
+                    f"column `{name}` has samples of {_show(found)}, and of {_show(other)} in {first}: they cannot be "
+                    "stacked. Write the dataset again with rows that are alike, or with the option `ragged`",
                 )
 
 

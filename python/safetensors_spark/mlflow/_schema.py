@@ -18,8 +18,9 @@ def table(columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def _type(column: Column) -> str:
-    shape = "?" if column.shape is None else ", ".join(map(str, column.shape))
-    return f"{column.dtype or '?'} [{shape}]"
+    shape = column.sample_shape
+    dims = "?" if shape is None else ", ".join("?" if dim is None else str(dim) for dim in shape)
+    return f"{column.dtype or '?'} [{dims}]" + ("" if column.kind == "fixed" else f", {column.kind}")
 
 
 def tensors(columns: Sequence[Column]) -> TensorDatasetSchema | None:
@@ -32,8 +33,8 @@ def tensors(columns: Sequence[Column]) -> TensorDatasetSchema | None:
     from safetensors_spark._files.numpy_dtypes import NUMPY, numpy_dtype
 
     specs: list[ColSpec | TensorSpec] = [
-        TensorSpec(numpy_dtype(column.dtype), (-1, *column.shape), column.name)
+        TensorSpec(numpy_dtype(column.dtype), (-1, *(-1 if dim is None else dim for dim in shape)), column.name)
         for column in columns
-        if column.dtype in NUMPY and column.shape is not None
+        if column.dtype in NUMPY and (shape := column.sample_shape) is not None
     ]
     return TensorDatasetSchema(Schema(specs)) if specs and len(specs) == len(columns) else None

@@ -39,11 +39,7 @@ final case class ColumnPlan(
 
 object ColumnPlan {
 
-  /**
-   * @param dtype what the option `dtype` gives the column
-   * @param shape what the option `shapes` gives the column
-   * @throws InvalidRequestException if these options cannot write a column of this type
-   */
+  /** @throws InvalidRequestException if these options cannot write a column of this type */
   private[plan] def of(
       field: StructField,
       ordinal: Int,
