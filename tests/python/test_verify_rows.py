@@ -57,17 +57,17 @@ def test_sound_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "offsets", "said"),
     [
-        (b"abc", [1, 3], "the first offset is 1, expected 0"),
-        (b"abc", [0, 2, 1, 3], "offset 2 is 1, less than the one before it, 2"),
-        (b"abc", [0, 2], "the last offset is 2, and there are 3 values"),
-        (b"abc", [0, 4], "the last offset is 4, and there are 3 values"),
-        ("aé".encode(), [0, 2, 3], "the offset 2 splits a character"),
-        (b"ab\xff", [0, 3], "the text is not UTF-8, near byte 2 of the values"),
-        (b"ab\xc3", [0, 3], "the text is not UTF-8, near byte 2 of the values"),
+        (b"abc", [1, 3], "begins with 1, expected 0"),
+        (b"abc", [0, 2, 1, 3], "decreases from 2 to 1 in row 1"),
+        (b"abc", [0, 2], "ends with 2, expected 3, which is the number of values"),
+        (b"abc", [0, 4], "ends with 4, expected 3, which is the number of values"),
+        ("aé".encode(), [0, 2, 3], "splits a character at 2"),
+        (b"ab\xff", [0, 3], "has text that is not UTF-8, near byte 2 of the values"),
+        (b"ab\xc3", [0, 3], "has text that is not UTF-8, near byte 2 of the values"),
     ],
 )
 def test_damaged_offsets(tmp_path: Path, text: bytes, offsets: list[int], said: str) -> None:
-    assert text_faults(tmp_path / "made", text, offsets) == [f"tensor `t.offsets`: {said}"]
+    assert text_faults(tmp_path / "made", text, offsets) == [f"tensor `t.offsets` {said}"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from safetensors_spark._files.column_kinds import offsets_fault
 from safetensors_spark._files.header import Header
 from safetensors_spark._files.manifest import Column
 from safetensors_spark._files.numpy_dtypes import Array
@@ -59,25 +60,16 @@ def against_offsets(header: Header, column: Column, samples: int, read: Read) ->
         yield f"tensor `{name}` is {found}, expected I64 [{samples + 1}] for {samples} samples"
     elif values is not None and values.shape:
         begins = np.frombuffer(_bytes(header, offsets, read, 0, offsets.bytes), "<i8")
-        wrong = _order(begins, values.shape[0])
+        wrong = offsets_fault(begins, samples, values.shape[0])
         if wrong is None and column.kind == "text":
             wrong = _text(begins, lambda begin, end: _bytes(header, values, read, begin, end))
         if wrong is not None:
-            yield f"tensor `{name}`: {wrong}"
+            yield f"tensor `{name}` {wrong}"
 
 
 def _bytes(header: Header, tensor: TensorInfo, read: Read, begin: int, end: int) -> bytes:
     start = header.data_start + tensor.begin
     return read(start + begin, start + end) if begin < end else b""
-
-
-def _order(offsets: Array, values: int) -> str | None:
-    if offsets[0] != 0:
-        return f"the first offset is {offsets[0]}, expected 0"
-    back = np.flatnonzero(np.diff(offsets) < 0)
-    if len(back):
-        return f"offset {back[0] + 1} is {offsets[back[0] + 1]}, less than the one before it, {offsets[back[0]]}"
-    return None if offsets[-1] == values else f"the last offset is {offsets[-1]}, and there are {values} values"
 
 
 def _text(offsets: Array, read: Read) -> str | None:
@@ -89,9 +81,9 @@ def _text(offsets: Array, read: Read) -> str | None:
         try:
             decoder.decode(chunk, begin + _CHUNK >= length)
         except UnicodeDecodeError as error:
-            return f"the text is not UTF-8, near byte {begin + error.start} of the values"
+            return f"has text that is not UTF-8, near byte {begin + error.start} of the values"
         inside = offsets[(offsets >= begin) & (offsets < begin + len(chunk))]
         split = inside[(np.frombuffer(chunk, np.uint8)[inside - begin] & 0xC0) == 0x80]
         if len(split):
-            return f"the offset {split[0]} splits a character"
+            return f"splits a character at {split[0]}"
     return None
