@@ -99,16 +99,22 @@ class Cache:
         return sorted(found, key=lambda one: one.used)
 
     def make_room(self, limit: int, newest: Path | None = None) -> None:
-        """Delete parts of dead processes, and shards until all together have `limit` bytes, except the newest."""
+        """Delete parts of dead processes, and shards until all together have `limit` bytes, except the newest, and those
+        that are being made.
+        """
+        from filelock import Timeout
+
         shards = self.shards()
         taken = sum(one.bytes for one in shards) + self._parts()
         for one in shards:
             if taken <= limit:
                 return
             # Not even Windows deletes a file that is open, nor can a user delete another one's in some directories.
-            with suppress(PermissionError):
+            with suppress(PermissionError, Timeout):
                 if one.path != newest:
-                    one.path.unlink(missing_ok=True)
+                    # Who has made a shard opens it under its lock: without it, the shard would be downloaded again.
+                    with self._lock(one.path.name, 0):
+                        one.path.unlink(missing_ok=True)
                     taken -= one.bytes
 
     def _made(self, key: str, target: Path, length: int, download: Callable[[Path], None]) -> BinaryIO | None:
