@@ -99,8 +99,9 @@ class Cache:
         return sorted(found, key=lambda one: one.used)
 
     def make_room(self, limit: int, newest: Path | None = None) -> None:
-        """Delete parts of dead processes, and shards until all together have `limit` bytes, except the newest, and those
-        that are being made.
+        """Delete parts of dead processes, and shards until all together have `limit` bytes.
+
+        The newest stays, and what is being made.
         """
         from filelock import Timeout
 
