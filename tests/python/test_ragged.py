@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 import safetensors_spark as sts
 from handmade import Handmade, encoded, kinds_of
 from safetensors_spark._files.numpy_dtypes import NUMPY, numpy_dtype
-from safetensors_spark.dataset import Column, Dataset, Packed, Padded, Ragged, open_dataset
+from safetensors_spark.dataset import Column, Dataset, Packed, Padded, Ragged, inspect, open_dataset
 
 COLUMNS = (
     Column("tokens", "I32", (), "ragged"),
@@ -99,6 +99,11 @@ def test_the_columns(ds: Dataset) -> None:
     assert len(ds) == sum(COUNTS)
     assert "caption text" in repr(open_dataset(ds.samples.contents.folder.location, columns=["caption", "tokens"]))
     assert "tokens I32 [] (ragged)" in repr(open_dataset(ds.samples.contents.folder.location, columns=["tokens"]))
+
+
+def test_inspection(ds: Dataset) -> None:
+    found = inspect(ds.samples.contents.folder.location)
+    assert (found.samples, set(found.columns)) == (sum(COUNTS), set(COLUMNS))
 
 
 def test_samples_are_what_was_written(ds: Dataset) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from handmade import Handmade
 from safetensors_spark._commands.cli import main
@@ -86,3 +87,24 @@ def test_offsets_that_are_absent_or_not_like_offsets(
     made.shard(**arrays, **({} if offsets is None else {"t.offsets": offsets}))
     made.commit(("n", "t"), {"t": "binary"})
     assert [fault.what for fault in verify(made.folder).faults] == [said]
+
+
+def test_a_folder_of_ragged_rows(tmp_path: Path) -> None:
+    """Its files say themselves what their columns are."""
+    for number, offsets in enumerate(([0, 1, 3], [0, 2, 3])):
+        arrays = {"t": np.frombuffer("aé".encode(), np.uint8), "t.offsets": np.array(offsets)}
+        save_file(arrays, tmp_path / f"{number}.safetensors", {"column_kinds": '{"t":"text"}'})
+    save_file({"t": np.zeros(2)}, tmp_path / "2.safetensors", {"column_kinds": '{"t":"verse"}'})
+    faults = {fault.file: fault.what for fault in verify(tmp_path).faults}
+    assert set(faults) == {"1.safetensors", "2.safetensors"}
+    assert faults["1.safetensors"] == "tensor `t.offsets` splits a character at 2"
+    assert "column `t` is of kind `verse`, expected one of fixed, ragged, text" in faults["2.safetensors"]
+
+
+def test_a_shard_of_other_kinds_than_the_manifest_says(tmp_path: Path) -> None:
+    made = Handmade(tmp_path / "made", "batch")
+    arrays = {"t": np.zeros(3, np.uint8), "t.offsets": np.array([0, 3])}
+    made.save(arrays, 1, {"column_kinds": '{"t":"text"}'})
+    made.commit(("t",), {"t": "binary"})
+    [fault] = verify(made.folder).faults
+    assert fault.what == "its metadata says that column `t` is text, and the manifest binary"

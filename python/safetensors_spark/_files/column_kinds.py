@@ -24,6 +24,11 @@ _EXPECTED: Mapping[Kind, tuple[str, tuple[int, ...]]] = {
 _METADATA = "column_kinds"
 
 
+def has_kinds(header: Header) -> bool:
+    """Whether the shard's metadata names kinds of columns."""
+    return _METADATA in header.metadata
+
+
 def kinds_in(header: Header, file: str) -> Mapping[str, Kind]:
     """The kinds that the shard's metadata names, by column; columns that it does not name are fixed.
 

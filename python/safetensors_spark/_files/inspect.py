@@ -13,9 +13,11 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from safetensors_spark._errors import counted, printable
+from safetensors_spark._errors import DamagedShardError, counted, printable
+from safetensors_spark._files.column_kinds import columns_in, has_kinds, rows_tensor
 from safetensors_spark._files.contents import Contents, Kind, look
 from safetensors_spark._files.dtypes import DTYPES
+from safetensors_spark._files.header import Header
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.tensors import TensorInfo, Tensors
@@ -97,7 +99,8 @@ class Inspection:
         tensors: all tensors; of a dataset in batches, whose shards all have its columns, none are listed.
     """
 
-    def __init__(self, contents: Contents, tensors: Sequence[tuple[str, Tensors]]) -> None:
+    def __init__(self, contents: Contents, headers: Sequence[Header]) -> None:
+        """`headers` are those of the shards; none where the manifest tells enough."""
         self.location: str = contents.location
         self.kind: Kind = contents.kind
         self.shards: tuple[Shard, ...] = contents.shards
@@ -106,11 +109,12 @@ class Inspection:
         self.columns: tuple[Column, ...] = ()
         if self.manifest:
             self.samples, self.columns = self.manifest.samples, self.manifest.columns
-        elif self.kind == "folder" and (counts := _samples([one for _, one in tensors])):
-            self.samples, self.columns = sum(counts), _columns([one for _, one in tensors])
+        elif self.kind == "folder" and (counts := _samples(headers)):
+            self.samples, self.columns = sum(counts), _columns(headers)
             self.shards = tuple(replace(shard, samples=one) for shard, one in zip(self.shards, counts, strict=True))
         self._contents = contents
-        self._tensors = _Tensors(tensors)
+        tensors = ((shard.file, header.tensors) for shard, header in zip(self.shards, headers, strict=False))
+        self._tensors = _Tensors(list(tensors))
 
     @property
     def tensors(self) -> Sequence[Tensor]:
@@ -176,22 +180,34 @@ def _column(column: Column) -> dict[str, Any]:
     }
 
 
-def _samples(files: Sequence[Tensors]) -> list[int] | None:
+def _samples(files: Sequence[Header]) -> list[int] | None:
     """How many samples each file has; None where the files are no batches of the same columns."""
-    names = set(files[0].names)
-    if not all(len(tensors) == len(names) and set(tensors.names) == names for tensors in files):
+    names = set(files[0].tensors.names)
+    if not all(len(one.tensors) == len(names) and set(one.tensors.names) == names for one in files):
         return None
-    counts = [{shape[0] if shape else None for _, shape in tensors.kinds} for tensors in files]
-    found = [one for count in counts if len(count) == 1 for one in count if one is not None]
+    found = [count for count in map(_count, files) if count is not None]
     return found if len(found) == len(files) else None
 
 
-def _columns(files: Sequence[Tensors]) -> tuple[Column, ...]:
+def _count(file: Header) -> int | None:
+    """How many samples the file has; None if its tensors do not agree in that."""
+    try:
+        ragged = [column for column in columns_in(file, "it") if column.has_offsets] if has_kinds(file) else []
+        counts = {rows_tensor(file, column, "it")[1] for column in ragged}
+    except DamagedShardError:
+        return None
+    others = set(file.tensors.names) - {name for column in ragged for name in column.tensors}
+    shapes = [file.by_name[name].shape for name in others] if ragged else [shape for _, shape in file.tensors.kinds]
+    counts |= {shape[0] if shape else -1 for shape in shapes}
+    return next(iter(counts)) if len(counts) == 1 and -1 not in counts else None
+
+
+def _columns(files: Sequence[Header]) -> tuple[Column, ...]:
     columns = []
-    for name in files[0].names:
-        found = [tensors.by_name[name] for tensors in files]
-        dtypes, shapes = {one.dtype for one in found}, {one.shape[1:] for one in found}
-        columns.append(Column(name, _only(dtypes), _only(shapes)))
+    for column in columns_in(files[0], "it"):
+        found = [file.by_name[column.name] for file in files]
+        shapes = {one.shape[1:] for one in found if not column.has_offsets or one.shape[0]}
+        columns.append(replace(column, dtype=_only({one.dtype for one in found}), shape=_only(shapes)))
     return tuple(columns)
 
 
@@ -217,7 +233,4 @@ def inspect(path: str | os.PathLike[str], storage_options: StorageOptions | None
     if contents.manifest and contents.manifest.mode == "batch":
         return Inspection(contents, ())
     with ThreadPoolExecutor(_THREADS) as threads:
-        headers = threads.map(contents.header, contents.shards)
-        return Inspection(
-            contents, [(one.file, header.tensors) for one, header in zip(contents.shards, headers, strict=True)]
-        )
+        return Inspection(contents, list(threads.map(contents.header, contents.shards)))

@@ -10,8 +10,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from safetensors_spark._errors import InvalidFileError, InvalidIndexError
+from safetensors_spark._errors import DamagedShardError, InvalidFileError, InvalidIndexError
 from safetensors_spark._files.checksum import checksum
+from safetensors_spark._files.column_kinds import columns_in, kinds_in, rows_tensor
 from safetensors_spark._files.contents import SUFFIX, Contents, look
 from safetensors_spark._files.header import Header
 from safetensors_spark._files.index import IndexEntry, TensorIndex
@@ -123,8 +124,9 @@ class _Checked:
         except InvalidFileError as error:
             self.faults.append(str(error))
             return
+        read = partial(contents.folder.read, self.shard.file)
+        self.faults += _against_kinds(header, self.shard, contents.manifest, read)
         if contents.manifest:
-            read = partial(contents.folder.read, self.shard.file)
             self.faults += _against_manifest(header, self.shard, contents.manifest, read)
             if contents.manifest.mode == "batch":
                 self.samples = unrecorded(header, contents.manifest.columns)
@@ -142,6 +144,24 @@ class _Checked:
         if found != self.shard.crc32c:
             said = self.shard.crc32c
             self.faults.append(f"its CRC-32C is {found}, and the manifest says {said}: bytes have changed")
+
+
+def _against_kinds(header: Header, shard: Shard, manifest: Manifest | None, read: Read) -> Iterator[str]:
+    """The kinds that a shard names itself: against the manifest, or else its rows against them."""
+    try:
+        kinds = kinds_in(header, shard.file)
+        if manifest is None and kinds:
+            for column in columns_in(header, shard.file):
+                _, rows = rows_tensor(header, column, shard.file)
+                if column.has_offsets:
+                    yield from against_offsets(header, column, rows, read)
+    except DamagedShardError as error:
+        yield str(error)
+        return
+    said = {column.name: column.kind for column in manifest.columns} if manifest else kinds
+    for name, kind in kinds.items():
+        if kind != said.get(name):
+            yield f"its metadata says that column `{name}` is {kind}, and the manifest {said.get(name)}"
 
 
 def _entry(file: str, tensor: TensorInfo, data_start: int) -> IndexEntry:
