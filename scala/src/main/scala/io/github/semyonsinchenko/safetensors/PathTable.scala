@@ -78,6 +78,7 @@ private[safetensors] object PathTable {
   private val ofColumns = Seq(
     ReadOptions.RowLayout,
     ReadOptions.MergeSchema,
+    ReadOptions.Decode,
     ReadOptions.PathGlobFilter,
     ReadOptions.RecursiveFileLookup,
     ReadOptions.BasePath)
@@ -97,7 +98,10 @@ private[safetensors] object PathTable {
     val snapshot = SafetensorsTable.snapshot(asked, new StructType)
     val options  = SafetensorsTable.merged(defaults(manifestOf(asked, snapshot)), asked)
     val conf     = SafetensorsTable.hadoopConf(options)
-    val schema   = SchemaInference.of(snapshot, ReadOptions.of(options, conf), conf)
+    val read     = ReadOptions.of(options, conf)
+    // A setting of the catalog is for the tables whose rows are samples.
+    val decode = read.decode && read.layout == Layout.Rows
+    val schema = SchemaInference.of(snapshot, read.copy(decode = decode), conf)
     new PathTable(schema, options, snapshot)
   }
 

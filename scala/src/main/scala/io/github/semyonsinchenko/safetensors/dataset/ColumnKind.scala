@@ -1,5 +1,10 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.core.JsonProcessingException
+import com.fasterxml.jackson.databind.ObjectMapper
+
 /**
  * How the rows of a column are stored as tensors, in batch mode. `format/dataset.md` defines the kinds.
  *
@@ -34,4 +39,22 @@ object ColumnKind {
 
   /** The name of the tensor with the offsets of a column. */
   def offsetsOf(column: String): String = s"$column.offsets"
+
+  /** The entry of a shard's `__metadata__` that names the kinds of its columns, without those that are fixed. */
+  val MetadataName = "column_kinds"
+
+  /** Reads that entry. Left is what is wrong with it. */
+  def parse(text: String): Either[String, Map[String, ColumnKind]] =
+    try {
+      val json = mapper.readTree(text)
+      if (json == null || !json.isObject) Left("it is not a JSON object")
+      else json.properties.asScala.foldLeft[Either[String, Map[String, ColumnKind]]](Right(Map.empty)) {
+        (kinds, entry) =>
+          val name = entry.getValue.asText
+          for (before <- kinds; kind <- all.find(_.name == name).toRight(s"`$name` is no kind of a column"))
+            yield before + (entry.getKey -> kind)
+      }
+    } catch { case e: JsonProcessingException => Left(e.getOriginalMessage) }
+
+  private val mapper = new ObjectMapper
 }

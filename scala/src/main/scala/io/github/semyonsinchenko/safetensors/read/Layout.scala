@@ -1,11 +1,11 @@
 package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{StringType, StructField, StructType}
+import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
-import io.github.semyonsinchenko.safetensors.read.columns.{LongSchema, RowColumn}
+import io.github.semyonsinchenko.safetensors.read.columns.{DecodedTypes, LongSchema, RowColumn}
 import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Operand}
 import io.github.semyonsinchenko.safetensors.read.rows.{FileRows, LongRows, SampleRows, WideRows}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
@@ -41,12 +41,17 @@ private[safetensors] object Layout {
     override def schema: Option[StructType] = None
 
     override private[read] def check(column: StructField): Unit =
-      if (!TensorStruct.matches(column.dataType)) throw new InvalidRequestException(
-        s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but tensors are read as " +
-          s"${TensorStruct.dataType.simpleString}. Give the column that type, and decode it with `st_to_array`. Only " +
-          s"partition columns can have other types, and no directory is named `${column.name}=...`.")
+      if (!canRead(column.dataType)) throw new InvalidRequestException(
+        s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but the layout `$name` reads tensors as " +
+          s"${TensorStruct.dataType.simpleString}$others. Only partition columns can have other types, and no directory is named " +
+          s"`${column.name}=...`.")
 
-    override private[read] def column(column: StructField): RowColumn.OfLayout = RowColumn.tensor(column)
+    protected def canRead(dataType: DataType): Boolean = TensorStruct.matches(dataType)
+
+    /** What else could be read, for the message. */
+    protected def others: String = ", and only the layout `rows` decodes them"
+
+    override private[read] def column(column: StructField): RowColumn.OfTensor = RowColumn.tensor(column)
 
     override private[read] def operand(column: StructField, field: Option[String]): Option[Operand] =
       Operand.ofTensor(column, field, undoneDims)
@@ -65,13 +70,22 @@ private[safetensors] object Layout {
 
   /** A row is a sample: one index in the first dimension of a file's tensors. */
   case object Rows extends OfTensors("rows", undoneDims = 1) {
+
+    override protected def canRead(dataType: DataType): Boolean =
+      super.canRead(dataType) || DecodedTypes.isSupported(dataType)
+
+    override protected def others: String =
+      ", or as numbers, booleans, arrays of them, strings, binary values, dates and timestamps"
+
+    override private[read] def column(column: StructField): RowColumn.OfTensor = RowColumn.ofTensor(column)
+
     override private[read] def packsFiles: Boolean                 = true
     override private[read] def count(file: DataFile): Option[Long] = file.shard.flatMap(_.samples)
     override private[read] def rows(
         schema: StructType,
         needed: Vector[RowColumn],
         conditions: Conditions): FileRows =
-      SampleRows(needed, schema.fields.toVector.map(RowColumn.tensor), conditions)
+      SampleRows(needed, schema.fields.toVector.map(column), conditions)
   }
 
   /** A row is a tensor with its name. */

@@ -15,6 +15,7 @@ private[safetensors] final case class ReadOptions(
     layout: Layout,
     inferSchema: Boolean,
     mergeSchema: Boolean,
+    decode: Boolean,
     repeatedNames: RepeatedNames,
     listing: ListingRules) {
 
@@ -45,6 +46,15 @@ private[safetensors] object ReadOptions {
     Some("false"),
     "Take the schema from the headers of all files, with a column for each tensor in any file. The column is null " +
       "if a file does not have the tensor. Use it instead of `inferSchema`."
+  )(OptionSpec.flag)
+
+  val Decode: OptionSpec[Boolean] = OptionSpec(
+    "decode",
+    Some("false"),
+    "With `layout=rows`, infer the schema with the Spark types that were written, such as `array<float>` and `string`, in the " +
+      "order of the columns that were written. For files without a manifest, with the types that have all values of their " +
+      "dtypes. Without this option, a column is a struct of bytes, shape and dtype. A schema given with `.schema(...)` says " +
+      "for each column what it is read as, and needs no `decode`."
   )(OptionSpec.flag)
 
   val PathGlobFilter: OptionSpec[String] = OptionSpec[String](
@@ -93,12 +103,13 @@ private[safetensors] object ReadOptions {
     Seq(PathGlobFilter, RecursiveFileLookup, BasePath, IgnoreCorruptFiles, IgnoreMissingFiles)
 
   val all: Seq[OptionSpec[_]] =
-    Seq(RowLayout, InferSchema, MergeSchema) ++ ofFiles ++ Seq(RefuseRepeatedNames)
+    Seq(RowLayout, InferSchema, MergeSchema, Decode) ++ ofFiles ++ Seq(RefuseRepeatedNames)
 
   def of(options: CaseInsensitiveStringMap, conf: Configuration): ReadOptions = ReadOptions(
     RowLayout.get(options).get,
     InferSchema.get(options).get,
     MergeSchema.get(options).get,
+    Decode.get(options).get,
     if (RefuseRepeatedNames.get(options).get) RepeatedNames.Refused else RepeatedNames.LastCounts,
     ListingRules(
       PathGlobFilter.get(options),

@@ -43,8 +43,11 @@ private[safetensors] final case class ReadSource(
   private def isKnown(field: FileField.Known): Boolean =
     field != FileField.FileModificationTime || snapshot.files.forall(_.isListed)
 
-  /** @throws InvalidRequestException if the layout does not support the schema */
-  private[read] def check(): Unit = ownColumns.foreach(layout.check)
+  /** @throws InvalidRequestException if the layout does not support the schema, or a column does not fit what is stored */
+  private[read] def check(): Unit = {
+    ownColumns.foreach(layout.check)
+    StoredTypes.check(ownColumns, snapshot, options, conf)
+  }
 
   /** Resolves the parts of a name in a condition. None if Spark must evaluate the condition. */
   private[read] def operand(name: Seq[String]): Option[Operand] = name match {

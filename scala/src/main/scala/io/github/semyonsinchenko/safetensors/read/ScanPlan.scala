@@ -140,6 +140,7 @@ private[read] final case class ScanPlan(
   /** Whether the query needs tensor data. */
   def readsData: Boolean = columns.exists {
     case tensor: RowColumn.Tensor => tensor.fields.contains(TensorField.Data)
+    case _: RowColumn.Decoded     => true
     case _                        => false
   }
 }

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.read.columns
 
-import org.apache.spark.sql.types.StructField
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 /** A column of the rows that a query needs. */
 private[read] sealed trait RowColumn extends Product with Serializable
@@ -19,15 +19,30 @@ private[read] object RowColumn {
   /** A tensor's name, in the layout `long`. */
   case object Key extends OfLayout
 
+  /** The column of a tensor, or of a tensor and its offsets. */
+  sealed trait OfTensor extends OfLayout {
+    def name: String
+
+    /** Whether a file may lack the tensor. */
+    def nullable: Boolean
+  }
+
   /**
    * A Tensor Struct.
    *
-   * @param name     the column name
-   * @param fields   the struct fields that the query needs, in its order
-   * @param nullable whether a file may lack the tensor
+   * @param fields the struct fields that the query needs, in its order
    */
-  final case class Tensor(name: String, fields: Vector[TensorField], nullable: Boolean) extends OfLayout
+  final case class Tensor(name: String, fields: Vector[TensorField], nullable: Boolean) extends OfTensor
+
+  /** A tensor's values as a Spark type of their own, such as `array<float>`. */
+  final case class Decoded(name: String, dataType: DataType, nullable: Boolean) extends OfTensor
 
   def tensor(column: StructField): Tensor =
     Tensor(column.name, TensorField.of(column.dataType), column.nullable)
+
+  /** Pruning leaves only a part of the struct. No other struct is ever read. */
+  def ofTensor(column: StructField): OfTensor = column.dataType match {
+    case _: StructType => tensor(column)
+    case other         => Decoded(column.name, other, column.nullable)
+  }
 }

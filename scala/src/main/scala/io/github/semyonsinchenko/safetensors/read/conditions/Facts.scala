@@ -9,7 +9,7 @@ import io.github.semyonsinchenko.safetensors.read.columns.RowColumn
  *
  * @param tensor returns the tensor of a column, or none if the column is null
  */
-private[read] final case class Facts(file: DataFile, tensor: RowColumn.Tensor => Option[TensorInfo])
+private[read] final case class Facts(file: DataFile, tensor: RowColumn.OfTensor => Option[TensorInfo])
 
 private[read] object Facts {
 

@@ -36,7 +36,7 @@ private[read] object Operand {
 
   /** A value from the header entry of a tensor. */
   sealed trait OfTensor extends Operand {
-    def column: RowColumn.Tensor
+    def column: RowColumn.OfTensor
     protected def of(tensor: TensorInfo): Any
     override final def value(facts: Facts): Any = facts.tensor(column).map(of).orNull
   }
@@ -44,7 +44,7 @@ private[read] object Operand {
   private val long = RowColumn.Tensor(LongSchema.Tensor.name, Vector.empty, nullable = false)
 
   case object Key extends OfTensor {
-    override def column: RowColumn.Tensor              = long
+    override def column: RowColumn.OfTensor            = long
     override def dataType: DataType                    = StringType
     override protected def of(tensor: TensorInfo): Any = UTF8String.fromString(tensor.name)
   }
@@ -61,19 +61,25 @@ private[read] object Operand {
   }
 
   /** The struct itself or its `data`. The header only shows whether it exists. */
-  final case class Presence(column: RowColumn.Tensor) extends OfTensor {
+  final case class Presence(column: RowColumn.OfTensor) extends OfTensor {
     override def dataType: DataType                    = NullType
     override protected def of(tensor: TensorInfo): Any = true
   }
 
   /** The operand for a tensor column or one of its fields. */
   def ofTensor(column: StructField, field: Option[String], skippedDims: Int): Option[Operand] =
-    Option.when(TensorStruct.matches(column.dataType))(RowColumn.tensor(column).copy(fields = Vector.empty))
-      .flatMap(tensor =>
-        field match {
-          case None | Some("data") => Some(Presence(tensor))
-          case Some("dtype")       => Some(Dtype(tensor))
-          case Some("shape")       => Some(Shape(tensor, skippedDims))
-          case _                   => None
-        })
+    RowColumn.ofTensor(column) match {
+      case tensor: RowColumn.Tensor if TensorStruct.matches(column.dataType) =>
+        of(tensor.copy(fields = Vector.empty), field, skippedDims)
+      case decoded: RowColumn.Decoded if field.isEmpty => Some(Presence(decoded))
+      case _                                           => None
+    }
+
+  private def of(tensor: RowColumn.Tensor, field: Option[String], skippedDims: Int): Option[Operand] =
+    field match {
+      case None | Some("data") => Some(Presence(tensor))
+      case Some("dtype")       => Some(Dtype(tensor))
+      case Some("shape")       => Some(Shape(tensor, skippedDims))
+      case _                   => None
+    }
 }

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration
 
 import io.github.semyonsinchenko.safetensors.dataset.{DataFile, Located}
 import io.github.semyonsinchenko.safetensors.format.{ByteSource, Header, RepeatedNames, TensorInfo}
-import io.github.semyonsinchenko.safetensors.read.columns.{ColumnNames, RowColumn}
+import io.github.semyonsinchenko.safetensors.read.columns.{ColumnNames, RowColumn, StoredColumns}
 import io.github.semyonsinchenko.safetensors.storage.{IgnoredFiles, Sources, UnreadableFileException}
 
 /**
@@ -96,13 +96,16 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
    *
    * @throws UnreadableFileException if the file does not have it and the column is not nullable
    */
-  def tensor(column: RowColumn.Tensor): Option[TensorInfo] = {
+  def tensor(column: RowColumn.OfTensor): Option[TensorInfo] = {
     val found = header.tensor(column.name).filter(isData).orElse(similar(column.name))
     if (found.isEmpty && !column.nullable) throw new UnreadableFileException(
       s"${file.path} has no tensor `${column.name}`, which the schema requires. Make the column nullable " +
         "to read null there.")
     found
   }
+
+  /** How the columns are stored. */
+  lazy val stored = new StoredColumns(file, header)
 
   /** The tensor whose name matches except for case, if `spark.sql.caseSensitive` is false. */
   private def similar(name: String): Option[TensorInfo] =

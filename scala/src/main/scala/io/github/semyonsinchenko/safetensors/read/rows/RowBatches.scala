@@ -75,7 +75,7 @@ private[read] final class RowBatches(
     memory.reset()
     while (left > 0 && !planned.hasNext && remaining.hasNext) open(remaining.next())
     val batch = mutable.ArrayBuffer.empty[InternalRow]
-    while (left > 0 && planned.hasNext && (batch.isEmpty || isShort(memory))) {
+    while (left > 0 && planned.hasNext && (batch.isEmpty || isShort(batch.length, memory))) {
       batch += planned.next()
       left -= 1
     }
@@ -85,8 +85,9 @@ private[read] final class RowBatches(
     RowBatch(batch, memory, bytes)
   }
 
-  private def isShort(memory: RowMemory) =
-    memory.lackingBytes > 0 && memory.lackingBytes < file.source.batchBytes
+  // Small rows without bytes to read are together too, as each batch has a cost of its own.
+  private def isShort(rows: Int, memory: RowMemory) =
+    rows < RowBatches.MaxRows && (memory.lackingBytes == 0 || memory.lackingBytes < file.source.batchBytes)
 
   private def open(part: FilePart): Unit = {
     close()
@@ -103,5 +104,6 @@ private[read] final class RowBatches(
 }
 
 private object RowBatches {
-  private val log = LoggerFactory.getLogger(classOf[RowBatches])
+  private val MaxRows = 4096
+  private val log     = LoggerFactory.getLogger(classOf[RowBatches])
 }

@@ -14,6 +14,7 @@ private[read] final class RowMemory {
 
   private val chunks  = mutable.ArrayBuffer.empty[Array[Byte]]
   private val missing = Vector.newBuilder[ByteCopy]
+  private val finals  = mutable.ArrayBuffer.empty[() => Unit]
   private var current = 0
   private var used    = 0
   private var batch   = 0L
@@ -25,6 +26,7 @@ private[read] final class RowMemory {
     if (batch > LargeBytes || kept > 2 * batch + ChunkBytes) chunks.clear()
     // The previous batch may have failed. Its reads belong to another file.
     missing.clear()
+    finals.clear()
     lacking = 0
     current = 0
     used = 0
@@ -55,12 +57,17 @@ private[read] final class RowMemory {
 
   def lackingBytes: Long = lacking
 
+  /** Runs this when the missing bytes of the rows are there. */
+  def afterwards(complete: () => Unit): Unit = finals += complete
+
   /** Reads all missing bytes of the rows together. */
   def fill(source: => ByteSource): Unit = {
     val copies = missing.result()
     missing.clear()
     lacking = 0
     if (copies.nonEmpty) source.readAll(copies)
+    finals.foreach(_())
+    finals.clear()
   }
 }
 

@@ -1,0 +1,53 @@
+package io.github.semyonsinchenko.safetensors.read
+
+import scala.util.{Try, Using}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.StructType
+
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.Snapshot
+import io.github.semyonsinchenko.safetensors.read.columns.{
+  DecodedTypes,
+  RowColumn,
+  StoredColumn,
+  StoredColumns
+}
+import io.github.semyonsinchenko.safetensors.storage.Sources
+
+/** Checks on the driver that columns can be decoded to the types of a schema. A task checks each file again. */
+private[read] object StoredTypes {
+
+  /** @throws InvalidRequestException if a column is stored in a way that does not fit its type in the schema */
+  def check(schema: StructType, snapshot: Snapshot, options: ReadOptions, conf: Configuration): Unit = {
+    val decoded = schema.fields.toSeq.map(options.layout.column).collect { case column: RowColumn.Decoded =>
+      column
+    }
+    lazy val stored = columns(snapshot, options, conf)
+    for {
+      column <- decoded
+      (name, there) <- stored.find(_._1 == column.name).orElse(stored.find(other =>
+          SQLConf.get.resolver(other._1, column.name)))
+      choices <- DecodedTypes.misfit(column.dataType, there)
+    } throw new InvalidRequestException(
+      s"Column `${column.name}` of the schema is ${column.dataType.simpleString}, but `$name` is stored as ${there.show}, which " +
+        s"is read as $choices. Give the column one of these types.")
+  }
+
+  /** The columns that manifests name, or else those of the first file, if it can be read. */
+  private def columns(
+      snapshot: Snapshot,
+      options: ReadOptions,
+      conf: Configuration): Seq[(String, StoredColumn)] =
+    if (snapshot.manifests.nonEmpty)
+      for (manifest <- snapshot.manifests; record <- manifest.schema; stored <- StoredColumn.of(record))
+        yield record.name -> stored
+    else snapshot.files.headOption.toSeq.flatMap { file =>
+      Try {
+        val header = Using.resource(Sources.open(file, conf))(Sources.header(_, options.repeatedNames))
+        val stored = new StoredColumns(file, header)
+        header.tensors.map(tensor => tensor.name -> stored(tensor))
+      }.getOrElse(Nil)
+    }
+}
