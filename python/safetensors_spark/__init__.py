@@ -13,12 +13,15 @@ Errors:
     SafetensorsSparkError
     ├── DamagedShardError           a shard that is not what the manifest says
     ├── DatasetChangedError         a dataset that was written again since it was opened
+    ├── InvalidWriteError           options, columns or rows that cannot be written, or not to what is there
+    │   └── DuplicateKeyError       a key that would be twice in a dataset with an index
     ├── IncompatibleVersionError    package, jar and Spark do not fit each other, or a dataset's format is newer
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
     ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
+    ├── LostLockError               a commit that stood still until another write took its lock
     └── MissingExtraError           something needs an extra that is not installed
 """
 
@@ -27,12 +30,15 @@ from importlib.metadata import version as _version
 from safetensors_spark._errors import (
     DamagedShardError,
     DatasetChangedError,
+    DuplicateKeyError,
     IncompatibleVersionError,
     InvalidCheckpointError,
     InvalidFileError,
     InvalidIndexError,
     InvalidManifestError,
     InvalidTensorError,
+    InvalidWriteError,
+    LostLockError,
     MissingExtraError,
     SafetensorsSparkError,
 )
@@ -44,12 +50,15 @@ __version__ = _version("safetensors-spark")
 __all__ = [
     "DamagedShardError",
     "DatasetChangedError",
+    "DuplicateKeyError",
     "IncompatibleVersionError",
     "InvalidCheckpointError",
     "InvalidFileError",
     "InvalidIndexError",
     "InvalidManifestError",
     "InvalidTensorError",
+    "InvalidWriteError",
+    "LostLockError",
     "MissingExtraError",
     "SafetensorsSparkError",
     "__version__",

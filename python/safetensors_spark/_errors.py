@@ -71,3 +71,15 @@ class DamagedShardError(SafetensorsSparkError):
 
 class DatasetChangedError(SafetensorsSparkError):
     """The dataset was written again while or after it was opened, or after MLflow logged it."""
+
+
+class InvalidWriteError(SafetensorsSparkError, ValueError):
+    """Options, columns or rows that cannot be written, or not to the dataset that is there."""
+
+
+class DuplicateKeyError(InvalidWriteError):
+    """A key that would be twice in a dataset with an index."""
+
+
+class LostLockError(SafetensorsSparkError):
+    """A commit that stood still for so long that another write has taken its lock. It changed nothing."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from safetensors_spark._errors import InvalidManifestError
-from safetensors_spark._files.format_version import MANIFEST_MAJORS, check_readable
+from safetensors_spark._files.format_version import MANIFEST_MAJORS, MANIFEST_OF_FIXED, check_readable
 from safetensors_spark._files.json_text import parse_json
 from safetensors_spark._files.storage import Folder, is_plain_name
 
@@ -105,7 +105,7 @@ class Column:
 class Manifest:
     """What a dataset is made of: shards in row order, columns in the DataFrame's order, the last write's options.
 
-    `index_parts` are the files of the index, if it has one: the largest is the first.
+    `index_parts` are the files of the index, if it has one: the largest is the first. `version` is that of the format.
     """
 
     commit_id: str
@@ -114,6 +114,13 @@ class Manifest:
     columns: tuple[Column, ...]
     shards: tuple[Shard, ...]
     index_parts: tuple[IndexPart, ...] = ()
+    # What of it a reader may ignore is ignored.
+    version: str = field(default=MANIFEST_OF_FIXED, compare=False)
+
+    @property
+    def files(self) -> list[str]:
+        """The names of all files of the dataset."""
+        return [*(shard.file for shard in self.shards), *(part.file for part in self.index_parts)]
 
     @property
     def samples(self) -> int:
@@ -165,6 +172,7 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
         columns=columns,
         shards=shards,
         index_parts=index_parts,
+        version=root.text("format_version"),
     )
 
 

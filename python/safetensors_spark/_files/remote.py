@@ -63,7 +63,7 @@ class RemoteFolder:
 
     def names(self) -> dict[str, int]:
         """The files directly in it, and their lengths. An HTTP server tells them by a page of links, if at all."""
-        found = self._call("", lambda: self.filesystem.ls(self._path(""), detail=True, refresh=True))
+        found = self.call("", lambda: self.filesystem.ls(self.path_of(""), detail=True, refresh=True))
         sizes = {one["name"].rsplit("/", 1)[-1]: one["size"] for one in found if one["type"] == "file"}
         return self.lengths(unquote(name.partition("?")[0]) for name in sizes) if self.is_http else sizes
 
@@ -74,27 +74,27 @@ class RemoteFolder:
     def is_file(self, name: str) -> bool:
         """Whether there is a file by this name."""
         try:
-            return bool(self._call(name, lambda: self.filesystem.info(self._path(name)))["type"] == "file")
+            return bool(self.call(name, lambda: self.filesystem.info(self.path_of(name)))["type"] == "file")
         except FileNotFoundError:
             return False
 
     def size(self, name: str) -> int:
         """How many bytes the file has."""
-        length = self._call(name, lambda: self.filesystem.size(self._path(name)))
+        length = self.call(name, lambda: self.filesystem.size(self.path_of(name)))
         if length is None:
             raise OSError(printable(f"{self.location}/{name}: the server does not tell its length"))
         return int(length)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """The file's bytes from `start` to before `end`, fewer where it is shorter."""
-        content = self._call(name, lambda: self.filesystem.cat_file(self._path(name), start=start or None, end=end))
+        content = self.call(name, lambda: self.filesystem.cat_file(self.path_of(name), start=start or None, end=end))
         return _cut(content, start, end)
 
     def read_many(self, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
         """The same of several ranges, side by side where the file system can do so."""
-        paths = [self._path(name) for name, _, _ in ranges]
+        paths = [self.path_of(name) for name, _, _ in ranges]
         starts, ends = [start for _, start, _ in ranges], [end for _, _, end in ranges]
-        found = self._call("", lambda: self.filesystem.cat_ranges(paths, starts, ends, on_error="return"))
+        found = self.call("", lambda: self.filesystem.cat_ranges(paths, starts, ends, on_error="return"))
         return [
             self.read(*one) if isinstance(content, BaseException) else _cut(content, *one[1:])
             for one, content in zip(ranges, found, strict=True)
@@ -106,11 +106,11 @@ class RemoteFolder:
 
     def download(self, name: str, target: Path) -> None:
         """Write the file's bytes to a file of this machine."""
-        self._call(name, lambda: self.filesystem.get_file(self._path(name), str(target)))
+        self.call(name, lambda: self.filesystem.get_file(self.path_of(name), str(target)))
 
     def version(self, name: str) -> str:
         """Another text where the store has other bytes by that name, as far as it tells."""
-        return _version(self._call(name, lambda: self._about(name)))
+        return _version(self.call(name, lambda: self._about(name)))
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The versions of those of these files that are there. Listings tell them in other words, if at all."""
@@ -118,10 +118,11 @@ class RemoteFolder:
 
     def _about(self, name: str) -> Mapping[str, Any]:
         # Some file systems remember what they have listed.
-        self.filesystem.invalidate_cache(self._path(name))
-        return cast(Mapping[str, Any], self.filesystem.info(self._path(name)))
+        self.filesystem.invalidate_cache(self.path_of(name))
+        return cast(Mapping[str, Any], self.filesystem.info(self.path_of(name)))
 
-    def _path(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
+        """What the file system calls the file."""
         return f"{self._root}/{quote(name) if self.is_http else name}{self._query}"
 
     def _of_each(self, names: Iterable[str], ask: Callable[[str], _T]) -> dict[str, _T]:
@@ -136,7 +137,8 @@ class RemoteFolder:
         with ThreadPoolExecutor(_THREADS) as threads:
             return dict(chain.from_iterable(threads.map(answer, sorted(names))))
 
-    def _call(self, name: str, call: Callable[[], _T]) -> _T:
+    def call(self, name: str, call: Callable[[], _T]) -> _T:
+        """What the call returns, repeated where that may help. Errors name the file."""
         return retried(printable(f"{self.location}/{name}".rstrip("/")), call)
 
 
@@ -162,7 +164,7 @@ class _RemoteFile(RawIOBase):
     def __init__(self, folder: RemoteFolder, name: str) -> None:
         super().__init__()
         self._folder, self._name, self._at = folder, name, 0
-        self._file: Any = folder._call(name, lambda: folder.filesystem.open(folder._path(name), "rb"))
+        self._file: Any = folder.call(name, lambda: folder.filesystem.open(folder.path_of(name), "rb"))
 
     def readable(self) -> bool:
         return True
@@ -178,7 +180,7 @@ class _RemoteFile(RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        found: bytes = self._folder._call(self._name, lambda: self._read(size))
+        found: bytes = self._folder.call(self._name, lambda: self._read(size))
         self._at += len(found)
         return found
 

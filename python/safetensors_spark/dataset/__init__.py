@@ -1,4 +1,4 @@
-"""Datasets that Spark wrote, read without Spark and without Java, by NumPy; by fsspec where they are remote.
+"""Datasets, read and written without Spark and without Java, by NumPy; by fsspec where they are remote.
 
     from safetensors_spark.dataset import inspect, open_dataset, open_store, verify
 
@@ -10,12 +10,17 @@
     vectors = open_store("vectors")       # written with `name_col`: tensors by key
     vectors["a"], vectors.get_many(["a", "b"])
 
+    write_dataset(batches, "points", batch_size=1024)    # what Spark writes of the same rows
+    with DatasetWriter("points", batch_size=1024) as writer:
+        writer.write({"x": array, "text": ["a", "b"]})
+
     inspect("points").columns             # of a dataset, a checkpoint, a folder or a file
     verify("points").faults
 
 Errors are those of `safetensors_spark`.
 """
 
+from safetensors_spark._files.commit.written import WriteRecord
 from safetensors_spark._files.inspect import DtypeTotal, Inspection, Tensor, inspect
 from safetensors_spark._files.manifest import Column, IndexPart, KeyBucket, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
@@ -26,6 +31,8 @@ from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
 from safetensors_spark.dataset._ragged import Packed, Padded, Ragged
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
+from safetensors_spark.dataset._write_dataset import write_dataset
+from safetensors_spark.dataset._writer import DatasetWriter
 
 __all__ = [
     "Array",
@@ -33,6 +40,7 @@ __all__ = [
     "Batches",
     "Column",
     "Dataset",
+    "DatasetWriter",
     "DtypeTotal",
     "Fault",
     "IndexPart",
@@ -48,8 +56,10 @@ __all__ = [
     "Shard",
     "Store",
     "Tensor",
+    "WriteRecord",
     "inspect",
     "open_dataset",
     "open_store",
     "verify",
+    "write_dataset",
 ]

@@ -1,0 +1,105 @@
+"""Checks of the directory that is written to, and of the dataset that is there already."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Literal
+
+from safetensors_spark._errors import InvalidManifestError, InvalidWriteError
+from safetensors_spark._files.commit.columns import differ, shown
+from safetensors_spark._files.commit.target import Target
+from safetensors_spark._files.format_version import check_writable
+from safetensors_spark._files.manifest import MANIFEST, Column, Manifest, Mode, parse_manifest
+
+_LOGGER = logging.getLogger("safetensors_spark")
+
+SaveMode = Literal["append", "overwrite", "error"]
+
+# What is known of a dataset whose manifest is damaged.
+DAMAGED = Manifest("", "batch", {}, (), ())
+
+
+def read_existing(target: Target) -> Manifest | None:
+    """The manifest of the directory; None without one."""
+    content = target.read(MANIFEST)
+    return None if content is None else parse_manifest(content, f"{target.location}/{MANIFEST}")
+
+
+def check_existing(target: Target, save_mode: SaveMode, mode: Mode, columns: Sequence[Column]) -> Manifest | None:
+    """The dataset that is there, if this write may go on.
+
+    Checked when a write begins, and again under the commit lock, as other writes may have committed since.
+
+    Args:
+        columns: those of the write; none while they are not known.
+
+    Raises:
+        InvalidWriteError: the write would mix with what is there, or make it unreadable.
+        IncompatibleVersionError: a newer version of safetensors-spark has written the dataset.
+        InvalidManifestError: the dataset that is appended to is damaged.
+    """
+    if target.is_file():
+        raise InvalidWriteError(f"{target.location} is a file, and a dataset is a directory. Name another path.")
+    found = _read(target, save_mode)
+    if found is None:
+        _check_empty(target)
+    elif save_mode == "error":
+        raise InvalidWriteError(
+            f"{target.location} is a dataset already, and was to be created. Append to it, replace it, or name another "
+            "path."
+        )
+    elif save_mode == "append" and found.shards:
+        _check_like(found, mode, columns, target.location)
+    return found
+
+
+def _read(target: Target, save_mode: SaveMode) -> Manifest | None:
+    """The manifest. A damaged one may be replaced: its shards stay, because nothing names them."""
+    try:
+        found = read_existing(target)
+    except InvalidManifestError as error:
+        if save_mode != "overwrite":
+            raise
+        _LOGGER.warning("%s It is overwritten, and what shards it had are left.", error)
+        return DAMAGED
+    if found is not None:
+        check_writable(found.version, f"{target.location}/{MANIFEST}")
+    return found
+
+
+def _check_empty(target: Target) -> None:
+    for name in target.names():
+        if name[0] not in "_.":
+            raise InvalidWriteError(
+                f"{target.location} is no dataset of safetensors, as it has no {MANIFEST}, but it is not empty: it "
+                f"holds {name}, for one. Name an empty directory, or a dataset."
+            )
+
+
+def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str) -> None:
+    def refuse(what: str, there: object, here: object) -> InvalidWriteError:
+        return InvalidWriteError(
+            f"{path} was written with {what} {there}, and cannot be appended to with {here}. Write to another "
+            "directory, or overwrite it."
+        )
+
+    if old.mode != mode:
+        raise refuse("the mode", old.mode, mode)
+    if mode == "key_value" and old.shards and all(shard.key_bucket for shard in old.shards):
+        raise InvalidWriteError(
+            f"The shards in {path} are in buckets of keys, which only writes of Spark keep. Append with Spark, or "
+            "overwrite the dataset."
+        )
+    if not columns:
+        return
+    there, here = sorted(one.name for one in old.columns), sorted(one.name for one in columns)
+    if there != here:
+        raise refuse("the columns", ", ".join(there), ", ".join(here))
+    was = {column.name: column for column in old.columns}
+    for column in columns:
+        known = was[column.name]
+        if mode == "batch" and differ(known, column):
+            raise refuse(f"column `{column.name}` as", shown(known), shown(column))
+        if None not in (known.dtype, column.dtype) and known.dtype != column.dtype:
+            raise refuse(f"column `{column.name}` as", known.dtype, column.dtype)

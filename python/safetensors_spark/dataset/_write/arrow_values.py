@@ -1,0 +1,113 @@
+"""Columns of Arrow, as rows that are stored: their memory as it is, where the layouts agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark._files.manifest import Kind
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
+from safetensors_spark.dataset._write.values import null_in
+
+
+def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
+    """The rows of a column of a table or a record batch.
+
+    Raises `InvalidWriteError` for nulls, and for types that are no tensors.
+    """
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    _check_nulls(name, array)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _of_bytes(name, "text", array.cast(pa.large_string()))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return _of_bytes(name, "binary", array.cast(pa.large_binary()))
+    if pa.types.is_date(kind):
+        return chunk_of(name, "date", array.cast(pa.date32()).cast(pa.int32()).to_numpy(zero_copy_only=False))
+    if pa.types.is_timestamp(kind):
+        return _of_times(name, array)
+    if is_ragged:
+        if not _is_list(kind):
+            raise InvalidWriteError(
+                f"`ragged` names `{name}`, which is {kind}, without a dimension that could differ. Leave it out."
+            )
+        offsets, inner = _split(array)
+        return chunk_of(name, "ragged", _fixed(name, inner), offsets)
+    return chunk_of(name, "fixed", _fixed(name, array))
+
+
+def _check_nulls(name: str, array: Any) -> None:
+    if array.null_count:
+        raise null_in(name, array.is_null().index(True).as_py())
+
+
+def _of_bytes(name: str, kind: Kind, array: Any) -> Chunk:
+    _, offsets, data = array.buffers()
+    if offsets is None or not len(array):
+        return chunk_of(name, kind, np.empty(0, np.uint8), np.zeros(1, np.int64))
+    starts = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+    values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return check_text(chunk_of(name, kind, values[starts[0] : starts[-1]], starts - starts[0]))
+
+
+def _of_times(name: str, array: Any) -> Chunk:
+    import pyarrow as pa
+
+    try:
+        micros = array.cast(pa.timestamp("us", array.type.tz))
+    except pa.ArrowInvalid as error:
+        raise InvalidWriteError(f"Column `{name}`: {error}. Times are stored in microseconds: round them.") from None
+    kind: Kind = "timestamp" if array.type.tz else "timestamp_ntz"
+    return chunk_of(name, kind, micros.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _split(array: Any) -> tuple[Array, Any]:
+    """Offsets and values of lists."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(array.type):
+        return np.arange(len(array) + 1, dtype=np.int64) * array.type.list_size, array.flatten()
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    return offsets - offsets[0], array.flatten()
+
+
+def _fixed(name: str, array: Any) -> Array:
+    """An array whose first dimension counts the rows. All lists of one depth must have one length."""
+    import pyarrow as pa
+
+    _check_nulls(name, array)
+    if _is_list(array.type):
+        offsets, inner = _split(array)
+        lengths = np.diff(offsets)
+        values = _fixed(name, inner)
+        if len(lengths) and (lengths != lengths[0]).any():
+            row = int((lengths != lengths[0]).argmax())
+            raise InvalidWriteError(
+                f"Column `{name}`: lists of {lengths[0]} and of {lengths[row]} values. Make them alike, or name the "
+                "column in `ragged`, which lets the first dimension of rows differ."
+            )
+        return values.reshape(len(lengths), lengths[0] if len(lengths) else 0, *values.shape[1:])
+    if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):
+        raise InvalidWriteError(
+            f"Column `{name}` is {array.type}, which is no tensor: expected numbers, truth values, lists of them, "
+            "text, bytes, dates or times. Choose other columns, or cast it."
+        )
+    found: Array = array.to_numpy(zero_copy_only=False)
+    return found

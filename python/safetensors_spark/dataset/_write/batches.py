@@ -1,0 +1,51 @@
+"""What `write` takes: a batch of rows, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark.dataset._write.arrow_values import chunk_of_arrow
+from safetensors_spark.dataset._write.chunk import Chunk
+from safetensors_spark.dataset._write.values import chunk_of_values, null_in
+
+_Convert = Callable[[str, Any, bool], Chunk]
+
+
+def columns_of(batch: Any) -> tuple[dict[str, Any], _Convert]:
+    """The columns of a batch by name, and what makes rows of one."""
+    if isinstance(batch, Mapping):
+        return {str(name): values for name, values in batch.items()}, chunk_of_values
+    package = type(batch).__module__.partition(".")[0]
+    if package == "pandas" and hasattr(batch, "columns"):
+        return {str(name): batch[name] for name in batch.columns}, _chunk_of_series
+    if package == "pyarrow" and hasattr(batch, "column_names"):
+        return dict(zip(batch.column_names, batch.columns, strict=True)), chunk_of_arrow
+    raise InvalidWriteError(
+        f"A batch is a {type(batch).__name__}, expected a dictionary of columns, a DataFrame of pandas, or a Table or "
+        "RecordBatch of Arrow."
+    )
+
+
+def chunks_of(columns: Mapping[str, Any], convert: _Convert, ragged: Collection[str]) -> list[Chunk]:
+    """The rows of all columns. Raises `InvalidWriteError` unless they have the same number of rows."""
+    chunks = [convert(name, values, name in ragged) for name, values in columns.items()]
+    if len({len(chunk) for chunk in chunks}) > 1:
+        lengths = ", ".join(f"`{chunk.column.name}` {len(chunk)}" for chunk in chunks)
+        raise InvalidWriteError(f"The columns of a batch have different numbers of rows: {lengths}.")
+    return chunks
+
+
+def _chunk_of_series(name: str, series: Any, is_ragged: bool) -> Chunk:
+    empty = series.isna()
+    if empty.any() and series.dtype.kind != "f":
+        raise null_in(name, int(empty.to_numpy().argmax()))
+    if getattr(series.dtype, "tz", None) is not None:
+        chunk = chunk_of_values(name, series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), False)
+        return replace(chunk, column=replace(chunk.column, kind="timestamp", type="timestamp"))
+    values = series.to_numpy()
+    if values.dtype.kind == "O" and hasattr(series.dtype, "numpy_dtype"):
+        values = series.to_numpy(series.dtype.numpy_dtype)
+    return chunk_of_values(name, values.tolist() if values.dtype.kind == "O" else values, is_ragged)

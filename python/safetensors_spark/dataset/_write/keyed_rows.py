@@ -1,0 +1,128 @@
+"""Rows of one column in key-value mode, where each is a tensor of its own shape."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark._files.header_writer import METADATA
+from safetensors_spark._files.manifest import Column
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._write.chunk import Chunk, chunk_of
+
+
+class KeyedRows:
+    """Tensors, one of each row.
+
+    Attributes:
+        columns: what each row is; one for all of them if they are alike.
+        sizes: bytes of each.
+    """
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        """One chunk with all rows, or one for each row."""
+        self._chunks = chunks
+        self.is_alike = len(chunks) == 1
+        self.columns = [chunk.column for chunk in chunks]
+        if self.is_alike:
+            rows = chunks[0].values
+            self.sizes = np.full(len(rows), rows.nbytes // max(len(rows), 1), np.int64)
+        else:
+            self.sizes = np.array([chunk.values.nbytes for chunk in chunks], np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def column(self, row: int) -> Column:
+        return self.columns[0 if self.is_alike else row]
+
+    def table(self, start: int, end: int) -> Array:
+        """The bytes of alike rows, a row in each line, without a copy."""
+        rows = self._chunks[0].values[start:end]
+        if not rows.size:
+            return np.empty((len(rows), 0), np.uint8)
+        found: Array = rows.reshape(len(rows), -1).view(np.uint8)
+        return found
+
+    def bytes_of(self, row: int) -> Array:
+        values = self._chunks[0].values[row : row + 1] if self.is_alike else self._chunks[row].values
+        return values.reshape(-1).view(np.uint8) if values.size else np.empty(0, np.uint8)
+
+
+def keyed_rows(name: str, values: Any, convert: Any) -> KeyedRows:
+    """The rows of a column, which may differ in dtype and shape.
+
+    Raises `InvalidWriteError` for what only batches store.
+    """
+    try:
+        chunk = convert(name, values, False)
+    except InvalidWriteError:
+        if _is_of_arrow(values):
+            return KeyedRows(_lists(convert(name, values, True)))
+        rows = _rows_of(values)
+        if rows is None:
+            raise
+        return KeyedRows([_checked(convert(name, [row], False)) for row in rows])
+    return KeyedRows([_checked(chunk)])
+
+
+def _rows_of(values: Any) -> list[Any] | None:
+    """Rows that differ from each other; None for what has no such rows."""
+    rows = list(values) if not isinstance(values, np.ndarray) or values.dtype.kind == "O" else None
+    return rows if rows and not any(row is None or isinstance(row, str | bytes) for row in rows) else None
+
+
+def _is_of_arrow(values: Any) -> bool:
+    return type(values).__module__.partition(".")[0] == "pyarrow"
+
+
+def _lists(ragged: Chunk) -> list[Chunk]:
+    """Lists of different lengths, each as a row of its own shape."""
+    if ragged.offsets is None or ragged.column.kind != "ragged":
+        return [_checked(ragged)]
+    ends = ragged.offsets.tolist()
+    rows = (ragged.values[start:end] for start, end in pairwise(ends))
+    return [chunk_of(ragged.column.name, "fixed", row[np.newaxis]) for row in rows]
+
+
+def _checked(chunk: Chunk) -> Chunk:
+    if chunk.column.kind != "fixed":
+        raise InvalidWriteError(
+            f"Column `{chunk.column.name}` is {chunk.column.kind}, which only batches store, with `batch_size`. Leave "
+            "it out, or write a batch."
+        )
+    return chunk
+
+
+def keys_of(name: str, values: Any) -> list[str]:
+    """The keys of rows: text, or whole numbers as text. Raises `InvalidWriteError` for anything else."""
+    if hasattr(values, "to_pylist"):
+        keys = values.to_pylist()
+    else:
+        keys = values.tolist() if hasattr(values, "tolist") else list(values)
+    return [_key(name, row, key) for row, key in enumerate(keys)]
+
+
+def _key(name: str, row: int, key: Any) -> str:
+    if key is None:
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: null, and every tensor needs a key. Fill it, or leave the row out."
+        )
+    if not isinstance(key, str | int) or isinstance(key, bool):
+        raise InvalidWriteError(f"Column `{name}`, row {row}: {key!r:.80} is no key: expected text or a whole number.")
+    text = str(key)
+    if text == METADATA:
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: `{key}`, a name that the format keeps for itself: no reader would find the "
+            "tensor. Name it otherwise."
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: {key!r:.80}, a key that UTF-8 cannot store. Encode it otherwise."
+        ) from None
+    return text

@@ -1,0 +1,203 @@
+"""Columns of NumPy, PyTorch and plain Python, as rows that are stored."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark._errors import InvalidTensorError, InvalidWriteError
+from safetensors_spark._files.manifest import Kind
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._ragged import Ragged
+from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
+
+_EPOCH = "datetime64[us]"
+
+
+def chunk_of_values(name: str, values: Any, is_ragged: bool) -> Chunk:
+    """The rows of an array, a list, a `Ragged`, or a tensor of PyTorch.
+
+    Raises `InvalidWriteError` for what is no column of tensors.
+    """
+    if _is_of("torch", values):
+        return _of_torch(name, values, is_ragged)
+    if isinstance(values, Ragged):
+        return check_text(chunk_of(name, values.kind, values.values, values.offsets))
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUS":
+        return _of_array(name, values, is_ragged)
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+        raise InvalidWriteError(
+            f"Column `{name}` is a {type(values).__name__}, expected rows: an array, a list, a Ragged, or a tensor of "
+            "PyTorch."
+        )
+    return _of_list(name, values, is_ragged)
+
+
+def _of_array(name: str, values: Array, is_ragged: bool) -> Chunk:
+    if values.ndim == 0:
+        raise InvalidWriteError(
+            f"Column `{name}` is a single value, expected an array with a row in its first dimension."
+        )
+    if values.dtype.kind == "M":
+        return _of_times(name, values, "date" if np.datetime_data(values.dtype)[0] == "D" else "timestamp_ntz")
+    try:
+        if not is_ragged:
+            return chunk_of(name, "fixed", values)
+        if values.ndim < 2:
+            raise InvalidWriteError(
+                f"`ragged` names `{name}`, whose rows are single values, without a dimension. Leave it out."
+            )
+        rows, length = values.shape[:2]
+        flat = values.reshape(rows * length, *values.shape[2:])
+        return chunk_of(name, "ragged", flat, np.arange(rows + 1, dtype=np.int64) * length)
+    except InvalidTensorError as error:
+        raise InvalidWriteError(f"Column `{name}`: {error}") from None
+
+
+def _of_times(name: str, values: Array, kind: Kind) -> Chunk:
+    """Times as numbers since 1970."""
+    if np.isnat(values).any():
+        raise null_in(name, int(np.isnat(values).argmax()))
+    stored = values.astype("datetime64[D]" if kind == "date" else _EPOCH)
+    if (different := stored.astype(values.dtype) != values).any():
+        at = int(different.argmax())
+        raise InvalidWriteError(
+            f"Column `{name}`, row {at}: {values[at]} is finer than the microseconds that are stored. Round it."
+        )
+    return chunk_of(name, kind, stored.view(np.int64).astype(np.int32) if kind == "date" else stored.view(np.int64))
+
+
+def _of_torch(name: str, tensor: Any, is_ragged: bool) -> Chunk:
+    if tensor.is_nested:
+        return chunk_of(name, "ragged", _numpy_of(tensor.values()), _numpy_of(tensor.offsets()))
+    return _of_array(name, _numpy_of(tensor), is_ragged)
+
+
+def _numpy_of(tensor: Any) -> Array:
+    """The tensor's memory as an array, also of types that only `ml_dtypes` has."""
+    import torch
+
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16 or str(tensor.dtype).startswith("torch.float8"):
+        import ml_dtypes
+
+        kind = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."))
+        found: Array = tensor.view(torch.uint8).numpy().view(kind)
+        return found.reshape(tuple(tensor.shape))
+    array: Array = tensor.numpy()
+    return array
+
+
+def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
+    first = next(iter(values), None)
+    for row, value in enumerate(values):
+        if value is None:
+            raise null_in(name, row)
+    if isinstance(first, str):
+        return _of_bytes(name, "text", [_encoded(name, row, value) for row, value in enumerate(values)])
+    if isinstance(first, bytes | bytearray | memoryview):
+        return _of_bytes(name, "binary", [_bytes(name, row, value) for row, value in enumerate(values)])
+    if isinstance(first, datetime.datetime):
+        return _of_datetimes(name, values)
+    if isinstance(first, datetime.date):
+        return _of_times(name, np.array(values, "datetime64[D]"), "date")
+    arrays = [
+        _numpy_of(value) if _is_of("torch", value) else _array(name, row, value) for row, value in enumerate(values)
+    ]
+    return _of_arrays(name, arrays, is_ragged)
+
+
+def _encoded(name: str, row: int, value: Any) -> bytes:
+    try:
+        return str.encode(value)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: {value!r:.80} is no text that UTF-8 can store ({error})."
+        ) from None
+
+
+def _bytes(name: str, row: int, value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidWriteError(f"Column `{name}`, row {row}: {value!r:.80}, expected bytes as in the rows before it.")
+    return bytes(value)
+
+
+def _of_bytes(name: str, kind: Kind, rows: list[bytes]) -> Chunk:
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    return chunk_of(name, kind, np.frombuffer(b"".join(rows), np.uint8), offsets)
+
+
+def _of_datetimes(name: str, values: Sequence[Any]) -> Chunk:
+    """With a time zone they are instants; without one, times of no zone."""
+    aware = [getattr(value, "tzinfo", None) is not None for value in values]
+    if len(set(aware)) > 1:
+        raise InvalidWriteError(f"Column `{name}` has times with and without a time zone. Make them alike.")
+    if aware[0]:
+        utc = [value.astimezone(datetime.timezone.utc).replace(tzinfo=None) for value in values]
+        return _of_times(name, np.array(utc, _EPOCH), "timestamp")
+    return _of_times(name, np.array(values, _EPOCH), "timestamp_ntz")
+
+
+def _array(name: str, row: int, value: Any) -> Array:
+    try:
+        array: Array = np.asarray(value)
+    except (ValueError, TypeError):
+        array = np.empty(0, object)
+    if array.dtype.kind not in "biufcV" or array.dtype.names:
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: {value!r:.80} is no tensor: expected numbers, truth values, arrays of them, "
+            "text, bytes, dates or times."
+        )
+    return array
+
+
+def _of_arrays(name: str, arrays: list[Array], is_ragged: bool) -> Chunk:
+    """Rows that are arrays: stacked if they have one shape."""
+    like = next((array for array in arrays if array.size), arrays[0])
+    for row, array in enumerate(arrays):
+        alike = (
+            array.shape[1:] == like.shape[1:] and array.ndim == like.ndim if is_ragged else array.shape == like.shape
+        )
+        # An empty list tells neither dtype nor the further dimensions.
+        if is_ragged and array.ndim == 1 and not array.size:
+            continue
+        if not alike or array.dtype != like.dtype:
+            raise InvalidWriteError(_unlike(name, row, array, like, is_ragged))
+    if not is_ragged:
+        return _of_array(name, np.stack(arrays), is_ragged=False)
+    if like.ndim == 0:
+        raise InvalidWriteError(
+            f"`ragged` names `{name}`, whose rows are single values, without a dimension. Leave it out."
+        )
+    offsets = np.zeros(len(arrays) + 1, np.int64)
+    np.cumsum([len(array) for array in arrays], out=offsets[1:])
+    parts = [array for array in arrays if len(array)] or [like[:0]]
+    return chunk_of(name, "ragged", np.concatenate(parts), offsets)
+
+
+def _unlike(name: str, row: int, array: Array, like: Array, is_ragged: bool) -> str:
+    found, known = (f"{one.dtype} {list(one.shape)}" for one in (array, like))
+    if is_ragged:
+        remedy = "Rows of a ragged column differ in their first dimension alone. Make them alike."
+    elif array.dtype == like.dtype and array.ndim == like.ndim and array.ndim and array.shape[1:] == like.shape[1:]:
+        remedy = "Make the rows alike, or name the column in `ragged`, which lets their first dimension differ."
+    else:
+        remedy = "Make the rows alike, or write with `name_col`."
+    return f"Column `{name}`, row {row}: {found}, but other rows have {known}. {remedy}"
+
+
+def null_in(name: str, row: int) -> InvalidWriteError:
+    """What to say of a row without a value."""
+    return InvalidWriteError(
+        f"Column `{name}`, row {row}: null, and tensors have no nulls. Fill it, or leave the row out."
+    )
+
+
+def _is_of(package: str, value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == package

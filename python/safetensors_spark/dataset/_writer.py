@@ -1,0 +1,259 @@
+"""Writes datasets without Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from types import TracebackType
+from typing import Any, Literal
+
+from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark._files.commit.columns import differ, remedy, shown
+from safetensors_spark._files.commit.commit import CommitPlan, DatasetCommit
+from safetensors_spark._files.commit.existing import SaveMode, check_existing
+from safetensors_spark._files.commit.target import open_target
+from safetensors_spark._files.commit.written import STAGING, WriteRecord
+from safetensors_spark._files.manifest import Column, Manifest
+from safetensors_spark._files.storage import StorageOptions
+from safetensors_spark.dataset._write.batch_shards import BatchShards, Tail, check_tensors
+from safetensors_spark.dataset._write.batches import chunks_of, columns_of
+from safetensors_spark.dataset._write.key_shards import Duplicates, KeyShards
+from safetensors_spark.dataset._write.keyed_rows import keyed_rows, keys_of
+from safetensors_spark.dataset._write.options import options_of
+from safetensors_spark.dataset._write.shards import Shards
+
+
+class DatasetWriter:
+    """Writes rows to a dataset, which shows them all at once, when the block ends without an exception.
+
+        with DatasetWriter("points", batch_size=1024) as writer:
+            for batch in batches:
+                writer.write(batch)
+
+    Many processes write by a writer each. What each one's `finish` returns goes to `commit` in one process:
+
+        record = writer.finish()                                    # in each worker; nothing is visible yet
+        DatasetWriter("points", batch_size=1024).commit(records)    # all or nothing
+
+    The files are those that Spark writes of the same rows, and both may write to one dataset at the same time.
+
+    Args:
+        path: a directory of this machine, or a URL of fsspec. A store that cannot create files exclusively takes one
+            write
+            at a time.
+        batch_size: rows of a shard, in which each column is one tensor; `auto` for as many as fill
+            `target_shard_size_mb`.
+        name_col: the column of text or whole numbers that names tensors: each row and column becomes one.
+        mode: `append`, `overwrite`, or `error` if there is a dataset.
+        ragged: columns whose rows differ in their first dimension.
+        tail_strategy: what to do with rows that fill no batch: `write`, `drop` or `pad` them.
+        kv_separator: with `name_col` and several columns, what is between key and column in a tensor's name.
+        duplicates_strategy: with `name_col`, what to do with a key that is twice in a shard: `fail`, or keep the last
+            (`lastWin`).
+        target_shard_size_mb: with `name_col` or `batch_size="auto"`, megabytes of a shard, from 50 to 1000.
+        generate_index: write an index of all tensors. With `name_col`, a key in two shards is then an error.
+        metadata: `__metadata__` of every shard.
+        partition: the number in the names of this writer's shards.
+        storage_options: for fsspec.
+
+    Raises `InvalidWriteError` for options that do not fit each other, or not the dataset that is there.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        batch_size: int | Literal["auto"] | None = None,
+        name_col: str | None = None,
+        mode: SaveMode = "append",
+        ragged: Sequence[str] = (),
+        tail_strategy: Tail = "write",
+        kv_separator: str = "__",
+        duplicates_strategy: Duplicates = "fail",
+        target_shard_size_mb: int = 300,
+        generate_index: bool = False,
+        metadata: Mapping[str, str] | None = None,
+        partition: int = 0,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        given = {
+            "batch_size": batch_size,
+            "name_col": name_col,
+            "ragged": ragged,
+            "tail_strategy": tail_strategy,
+            "kv_separator": kv_separator,
+            "duplicates_strategy": duplicates_strategy,
+            "target_shard_size_mb": target_shard_size_mb,
+            "generate_index": generate_index,
+            "metadata": metadata,
+        }
+        self._options, recorded = options_of(mode, given)
+        self._target = open_target(path, storage_options)
+        self._plan = CommitPlan(mode, self._options.dataset_mode, recorded, self._options.generate_index)
+        self._partition = partition
+        old = check_existing(self._target, mode, self._options.dataset_mode, ())
+        self._existing = {one.name: one for one in (old.columns if old and old.shards and mode == "append" else ())}
+        self._begin()
+
+    def _begin(self) -> None:
+        options = self._options
+        self._columns: dict[str, Column] = {}
+        self._shards = Shards(self._target, self._partition, options.metadata)
+        rows = None if options.batch_size == "auto" else options.batch_size
+        size = options.target_shard_size_mb * 1_000_000
+        self._by_batch = BatchShards(self._shards, rows, size, options.tail_strategy)
+        self._by_key = KeyShards(self._shards, size, options.kv_separator, options.duplicates_strategy)
+
+    def write(self, batch: Any) -> None:
+        """Write some rows. Nobody sees them before a commit.
+
+        Args:
+            batch: a dictionary of columns, each an array, a tensor of PyTorch, a `Ragged`, or a list of numbers,
+                arrays, strings,
+                bytes, dates or times; or a DataFrame of pandas, or a Table or RecordBatch of Arrow.
+
+        Raises `InvalidWriteError` for rows that differ in dtype or shape from those before, or are no tensors.
+        """
+        columns, convert = columns_of(batch)
+        if not columns or all(_is_empty(values) for values in columns.values()):
+            return
+        if self._options.name_col is None:
+            chunks = chunks_of(columns, convert, self._ragged_of(columns))
+            self._check([chunk.column for chunk in chunks])
+            order = list(self._columns)
+            self._by_batch.write(sorted(chunks, key=lambda chunk: order.index(chunk.column.name)))
+        else:
+            self._write_keyed(columns, convert, self._options.name_col)
+
+    def _ragged_of(self, columns: Mapping[str, Any]) -> Sequence[str]:
+        for name in self._options.ragged:
+            if name not in columns:
+                raise InvalidWriteError(f"`ragged` names `{name}`, but the columns to write are: {', '.join(columns)}.")
+        return self._options.ragged
+
+    def _write_keyed(self, columns: dict[str, Any], convert: Any, name_col: str) -> None:
+        if name_col not in columns:
+            raise InvalidWriteError(f"`name_col` names `{name_col}`, but the columns are: {', '.join(columns)}.")
+        keys = keys_of(name_col, columns.pop(name_col))
+        rows = {name: keyed_rows(name, values, convert) for name, values in columns.items()}
+        for name, of_column in rows.items():
+            if len(of_column) != len(keys):
+                raise InvalidWriteError(f"Column `{name}` has {len(of_column)} rows, but there are {len(keys)} keys.")
+        self._check([of_column.columns[0] for of_column in rows.values()])
+        for of_column in rows.values():
+            self._summarize(of_column.columns)
+        self._by_key.write(keys, [rows[name] for name in self._columns])
+
+    def _check(self, columns: Sequence[Column]) -> None:
+        """Hold columns against those of the rows before, and of the dataset."""
+        if not columns:
+            raise InvalidWriteError("There is no column to write.")
+        if not self._columns:
+            self._check_first(columns)
+            self._columns = {column.name: column for column in columns}
+        here, before = sorted(column.name for column in columns), sorted(self._columns)
+        if here != before:
+            raise InvalidWriteError(
+                f"A batch has the columns {', '.join(here)}, but the one before had {', '.join(before)}."
+            )
+        if self._plan.mode == "key_value":
+            return
+        for column in columns:
+            self._check_like(column, self._columns[column.name], "rows before have")
+            self._check_like(column, self._existing.get(column.name), "the rows of the dataset have")
+
+    def _check_like(self, column: Column, known: Column | None, have: str) -> None:
+        if known is not None and differ(known, column):
+            raise InvalidWriteError(
+                f"Column `{column.name}`: {shown(column)}, but {have} {shown(known)}. {remedy(column, known)}."
+            )
+
+    def _check_first(self, columns: Sequence[Column]) -> None:
+        lower: dict[str, str] = {}
+        for column in columns:
+            other = lower.setdefault(column.name.lower(), column.name)
+            if other != column.name:
+                raise InvalidWriteError(
+                    f"Columns `{other}` and `{column.name}` differ only in case, and Spark could not tell their "
+                    "tensors apart when it reads them. Rename one."
+                )
+            if column.name == "__metadata__" and self._plan.mode == "batch":
+                raise InvalidWriteError(
+                    "Column `__metadata__` would be a tensor that no reader finds: the format keeps that name. Rename "
+                    "it."
+                )
+        check_existing(self._target, self._plan.save_mode, self._plan.mode, columns)
+        if self._plan.mode == "batch":
+            check_tensors(columns, self._options.metadata)
+
+    def _summarize(self, columns: Sequence[Column]) -> None:
+        """Tensors by key may differ: what they do not agree in is None."""
+        known = self._columns[columns[0].name]
+        for column in columns:
+            if known.dtype not in (None, column.dtype) or known.shape not in (None, column.shape):
+                dtype = known.dtype if known.dtype == column.dtype else None
+                known = Column(
+                    known.name, dtype, known.shape if known.shape == column.shape else None, "fixed", known.type
+                )
+        self._columns[known.name] = known
+
+    def finish(self) -> WriteRecord:
+        """Write the last rows, and return what `commit` needs of all rows since the writer began, or finished before.
+
+        Nothing is visible yet. Rows that nobody commits are deleted by a write after a week.
+        """
+        if self._options.name_col is None:
+            self._by_batch.finish()
+        else:
+            self._by_key.finish()
+        record = WriteRecord(
+            self._shards.folder, self._plan.mode, tuple(self._columns.values()), tuple(self._shards.records)
+        )
+        self._begin()
+        return record
+
+    def abort(self) -> None:
+        """Delete what was written since the writer began, or finished before."""
+        self._shards.discard()
+        self._begin()
+
+    def commit(self, records: Iterable[WriteRecord]) -> Manifest:
+        """Make what writers have written part of the dataset, in the order of the records: all of it or nothing.
+
+        Waits while another write commits. Returns the manifest of the dataset.
+
+        Raises:
+            InvalidWriteError: writers differ in dtype or shape of their rows, or these are not those of the dataset.
+            DuplicateKeyError: a key would be twice in a dataset with an index.
+            LostLockError: this process stood still for minutes, so that another write has taken the lock.
+        """
+        return DatasetCommit(self._target, self._plan, list(records)).run()
+
+    def discard(self, record: WriteRecord) -> None:
+        """Delete the rows of a record that nobody commits."""
+        self._target.delete_folder(record.folder)
+        self._target.delete_empty(STAGING)
+
+    def __enter__(self) -> DatasetWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+            return
+        try:
+            record = self.finish()
+        except BaseException:
+            self.abort()
+            raise
+        try:
+            self.commit([record])
+        except BaseException:
+            self.discard(record)
+            raise
+
+
+def _is_empty(values: Any) -> bool:
+    return getattr(values, "ndim", 1) > 0 and isinstance(values, Sized) and len(values) == 0
