@@ -450,6 +450,16 @@ def test_ragged_rows() -> None:
         huge.to_packed()
 
 
+def test_many_rows_in_another_order() -> None:
+    lengths = np.arange(40_000) % 5
+    rows = Ragged(np.arange(lengths.sum()), np.concatenate([[0], np.cumsum(lengths)]))
+    order = np.random.default_rng(1).permutation(40_000)
+    found = rows[order]
+    assert found.lengths.tolist() == lengths[order].tolist()
+    assert all(np.array_equal(found[number], rows[order[number]]) for number in range(0, 40_000, 7))
+    assert np.array_equal(rows[::-1][::-1].values, rows.values)
+
+
 @pytest.mark.parametrize(
     ("offsets", "said"),
     [

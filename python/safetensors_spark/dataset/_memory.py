@@ -28,6 +28,12 @@ class Own:
         # NumPy asks for huge pages, without which new memory takes as long to get as to fill.
         self.rows = np.empty((count, width), np.uint8)
 
+    def part(self, begin: int, end: int) -> Own:
+        """The rows from `begin` to before `end`, in the same memory."""
+        part = Own(0, 0)
+        part.rows = self.rows[begin:end]
+        return part
+
     def fill(self, pieces: Sequence[Array]) -> None:
         np.concatenate(pieces, out=self.rows)
 

@@ -21,6 +21,8 @@ from safetensors_spark.dataset._spans import Spans
 # Rows that `repr` shows, and characters of each.
 _SHOWN, _CHARACTERS = 3, 40
 _INT32_MAX = 2**31 - 1
+# To copy rows takes memory for each of them, which this limits.
+_AT_ONCE = 16384
 
 
 class Padded(NamedTuple):
@@ -229,9 +231,12 @@ def stack(parts: Sequence[Ragged], which: Array, rows: Array) -> Ragged:
     dtype, shape = first.values.dtype, (spans.total, *first.values.shape[1:])
     width = dtype.itemsize * prod(shape[1:])
     memory = Own(spans.total, width)
-    spans.copy([as_bytes(part.values, width) for part in parts], memory)
+    columns, offsets = [as_bytes(part.values, width) for part in parts], spans.offsets
+    for begin in range(0, len(rows), _AT_ONCE):
+        end = min(begin + _AT_ONCE, len(rows))
+        spans.take(begin, end).copy(columns, memory.part(offsets[begin], offsets[end]))
     origin = taken([part._origin for part in parts], which, rows)
-    return Ragged(memory.rows.view(dtype).reshape(shape), spans.offsets, first.kind, origin)
+    return Ragged(memory.rows.view(dtype).reshape(shape), offsets, first.kind, origin)
 
 
 def as_bytes(values: Array, width: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -106,17 +106,17 @@ def finish_tensors(
 
 
 def _in_form(values: Tensor, offsets: Array, form: Form) -> Tensor | Packed | Padded:
-    lengths = np.diff(offsets)
-    longest = int(lengths.max(initial=0))
-    if form == "packed":
-        return Packed(values, torch.from_numpy(packed_offsets(offsets)), longest)
     if form == "nested":
         return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(offsets))
-    mask = torch.from_numpy(np.arange(longest) < lengths[:, None])
-    padded = values.new_zeros((*mask.shape, *values.shape[1:]))
-    for row, (begin, end) in zip(padded, pairwise(offsets.tolist()), strict=True):
-        row[: end - begin] = values[begin:end]
-    return Padded(padded, mask)
+    if form == "packed":
+        longest = int(np.diff(offsets).max(initial=0))
+        return Packed(values, torch.from_numpy(packed_offsets(offsets)), longest)
+    # NumPy takes a fifth of PyTorch's time for a row, but does not know all dtypes.
+    width = values.dtype.itemsize * prod(values.shape[1:])
+    as_bytes = values.reshape(-1).view(torch.uint8).numpy().reshape(len(values), width)
+    padded, mask = Ragged(as_bytes, offsets).to_padded()
+    filled = torch.from_numpy(padded.reshape(-1)).view(values.dtype).view(*mask.shape, *values.shape[1:])
+    return Padded(filled, torch.from_numpy(mask))
 
 
 def _cast(name: str, tensor: Tensor, dtype: Mapping[str, torch.dtype] | torch.dtype | None) -> Tensor:
