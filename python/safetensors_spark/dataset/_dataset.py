@@ -80,8 +80,8 @@ class Dataset:
         points[10:20], points[[3, 1]]  # samples, stacked; also by a mask of booleans
         points["x"]                    # a column of all samples
 
-    Arrays are copies, which the caller may change; dates and times are NumPy's, in UTC. Text is `str`, and what is binary
-    is `bytes`. Of these and of ragged columns, several samples have a `Ragged`, which may be a read-only view.
+    Arrays are copies, which the caller may change; dates and times are NumPy's, in UTC. Text comes as `str`, and binary
+    columns as `bytes`. Of these and of ragged columns, several samples have a `Ragged`, which may be a read-only view.
     No other bytes of a shard are read. A dataset may be used from many threads, and sent to other processes.
 
     Attributes:
