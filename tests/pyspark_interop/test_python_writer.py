@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
+from application import answer_of
 from official import load
 from safetensors_spark import DuplicateKeyError
 from safetensors_spark.dataset import DatasetWriter, open_store, verify
 from spark_io import Dataset, assert_says, error_of, frame, read, write
+from test_full_disk import MOUNT, own_mounts
 
 
 def write_python(path: Path, *batches: Any, **options: Any) -> Dataset:
@@ -158,3 +160,14 @@ def test_python_cleans_up_behind_a_commit_of_spark_that_died(spark: SparkSession
     assert not (path / "_pending").exists()
     assert (tmp_path / "notes.txt").exists()
     assert Dataset(path).samples == [1, 1, 1]
+
+
+def test_a_full_disk_is_named_and_nothing_is_left_on_it(tmp_path: Path) -> None:
+    disks = [tmp_path / "other", tmp_path / "dataset"]
+    for disk in disks:
+        disk.mkdir()
+    root, oneself = own_mounts()
+    within = [*root, "sh", "-c", MOUNT, *map(str, disks), *oneself]
+    answer = answer_of("python_full_disk_job.py", {"path": str(disks[1] / "points")}, within)
+    assert_says(answer["error"], f"{disks[1]}/points/_temporary/", "No space left on device", "Make room")
+    assert (answer["left"], answer["rows"]) == ([], 2000)

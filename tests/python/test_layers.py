@@ -23,8 +23,9 @@ ALLOWED: dict[str, set[str]] = {
     "mlflow": {*LEAVES, "_files"},
     "dataset": {*LEAVES, "_files"},
     "torch": {*LEAVES, "_files", "dataset"},
+    "_convert": {*LEAVES, "_files", "dataset"},
     "": {*LEAVES, "_spark"},
-    "_commands": {*LEAVES, "", "_files", "_spark", "functions"},
+    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "functions"},
     "__main__": {"_commands"},
 }
 

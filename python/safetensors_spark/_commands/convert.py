@@ -1,0 +1,104 @@
+"""`safetensors-spark convert`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark._errors import counted, printable
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "convert",
+        help="make a dataset of Parquet, .npy, WebDataset, MDS, Megatron or Hugging Face files, and back",
+        description=(
+            "Write the rows of SOURCE to a dataset at PATH: all of them or, if anything fails, none. A dataset as "
+            "SOURCE becomes a folder of Parquet files."
+        ),
+    )
+    parser.add_argument("source", help="a file or a folder of this machine")
+    parser.add_argument("path", help="a directory, or a URL that fsspec knows")
+    parser.add_argument(
+        "--batch-size", default="auto", metavar="N", help="rows of a shard; by default as many as fill it"
+    )
+    parser.add_argument("--name-col", metavar="COLUMN", help="the column whose values name tensors, instead of batches")
+    parser.add_argument("--columns", metavar="A,B", help="the columns to take, all by default")
+    parser.add_argument("--ragged", default="", metavar="A,B", help="more columns whose rows differ in length")
+    parser.add_argument("--shard-size", type=int, default=300, metavar="MB", help="of a shard, from 50 to 1000")
+    parser.add_argument(
+        "--mode", default="error", choices=("error", "append", "overwrite"), help="if PATH is a dataset"
+    )
+    parser.add_argument("--index", action="store_true", help="write an index of all tensors")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at a time, one for each core"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from safetensors_spark._convert.convert import convert, source_of
+    from safetensors_spark._extras import require
+    from safetensors_spark._files.manifest import MANIFEST
+
+    if (Path(args.source) / MANIFEST).is_file():
+        return _to_parquet(args)
+    source = source_of(args.source, _names(args.columns))
+    if type(source).__module__.endswith(("parquet", "hugging_face")):
+        require("arrow", ("pyarrow",))
+    with _bar() as (begin, advance):
+        manifest = convert(source, args.path, max(1, args.processes), _options(args), begin, advance)
+    shards = counted(len(manifest.shards), "shard")
+    print(printable(f"{args.path}: {counted(manifest.samples, 'row')} in {shards}, {counted(manifest.bytes, 'byte')}."))
+    return 0
+
+
+def _to_parquet(args: argparse.Namespace) -> int:
+    from safetensors_spark._convert.to_parquet import to_parquet
+    from safetensors_spark._extras import require
+    from safetensors_spark._files.manifest import read_manifest
+    from safetensors_spark._files.storage import open_folder
+
+    require("arrow", ("pyarrow",))
+    manifest = read_manifest(open_folder(args.source))
+    with _bar() as (begin, advance):
+        begin(len(manifest.shards))
+        to_parquet(args.source, manifest, args.path, max(1, args.processes), advance)
+    print(printable(f"{args.path}: {counted(manifest.samples, 'row')} in Parquet."))
+    return 0
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    common = {"mode": args.mode, "target_shard_size_mb": args.shard_size, "generate_index": args.index}
+    if args.name_col:
+        return common | {"name_col": args.name_col}
+    size = int(args.batch_size) if args.batch_size.isdecimal() else args.batch_size
+    return common | {"batch_size": size, "ragged": _names(args.ragged) or ()}
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",") if name.strip()] if text is not None else None
+
+
+@contextmanager
+def _bar() -> Iterator[tuple[Callable[[int], object], Callable[[int], object]]]:
+    """What takes the number of parts, and what counts them: a bar on a terminal that rich draws; nothing in a pipe."""
+    if not (sys.stderr.isatty() and find_spec("rich")):
+        yield (lambda _: None), (lambda _: None)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+        yield (lambda total: bar.update(task, total=total)), (lambda count: bar.advance(task, count))

@@ -1,0 +1,102 @@
+"""MosaicML's MDS: `index.json`, and shards of samples, without compression."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark._convert.source import Part, Source
+from safetensors_spark._errors import InvalidWriteError
+
+_BYTES = 32 << 20
+_TEXT, _RAW = ("str", "json"), ("bytes", "jpeg", "jpg", "png", "jpegarray")
+_NUMBERS = (
+    "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Shard(Part):
+    path: Path
+    # Name, encoding, and size if all cells have one.
+    cells: tuple[tuple[str, str, int | None], ...]
+    columns: tuple[str, ...] | None
+
+    def batches(self) -> Iterator[Any]:
+        content = np.memmap(self.path, np.uint8, "r")
+        count = int(content[:4].view("<u4")[0])
+        offsets = content[4 : 4 * (count + 2)].view("<u4").tolist()
+        waiting: list[dict[str, Any]] = []
+        size = 0
+        for start, end in pairwise(offsets):
+            waiting.append(self._sample(content[start:end].tobytes()))
+            size += end - start
+            if size >= _BYTES:
+                yield _stacked(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield _stacked(waiting)
+
+    def _sample(self, content: bytes) -> dict[str, Any]:
+        varying = sum(size is None for _, _, size in self.cells)
+        lengths = iter(np.frombuffer(content, "<u4", varying).tolist())
+        at, sample = 4 * varying, {}
+        for name, encoding, size in self.cells:
+            length = next(lengths) if size is None else size
+            if self.columns is None or name in self.columns:
+                sample[name] = _value(name, encoding, content[at : at + length])
+            at += length
+        return sample
+
+
+def _stacked(samples: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [sample[name] for sample in samples] for name in samples[0]}
+
+
+def _value(name: str, encoding: str, content: bytes) -> Any:
+    kind, *details = encoding.split(":")
+    if kind in _TEXT:
+        return content.decode()
+    if kind in _RAW:
+        return content
+    if kind == "int":
+        return int(np.frombuffer(content, "<i8")[0])
+    if kind in _NUMBERS:
+        return np.frombuffer(content, np.dtype(kind).newbyteorder("<"))[0]
+    if kind == "ndarray" and len(details) == 2:
+        return np.frombuffer(content, details[0]).reshape([int(dim) for dim in details[1].split(",")])
+    raise InvalidWriteError(
+        f"Column `{name}` has the encoding `{encoding}` of MDS, which is not read. Leave it out with `--columns`."
+    )
+
+
+@dataclass(frozen=True)
+class MdsSource(Source):
+    shards: tuple[_Shard, ...]
+
+    def parts(self, count: int) -> Sequence[Part]:
+        return self.shards
+
+
+def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
+    index = path / "index.json"
+    if not index.is_file():
+        return None
+    shards = json.loads(index.read_text()).get("shards", [])
+    if not all(shard.get("format") == "mds" for shard in shards):
+        return None
+    return MdsSource(tuple(_shard(path, shard, columns) for shard in shards))
+
+
+def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | None) -> _Shard:
+    path = folder / Path(shard["raw_data"]["basename"]).name
+    if not path.is_file():
+        raise InvalidWriteError(f"{path} is not there. Compressed shards are not read: decompress them first.")
+    cells = zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True)
+    return _Shard(path, tuple(cells), columns)
