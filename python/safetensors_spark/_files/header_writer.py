@@ -19,6 +19,9 @@ MAX_HEADER_BYTES = 100_000_000
 _RANKS = {name: rank for rank, name in enumerate(DTYPES)}
 _ALIGNMENT = 8
 
+# `json.dumps` makes an encoder for each of the names.
+_text = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def order(dtype: str, name: str) -> tuple[int, bytes]:
     """The sort key of a tensor in a file: from the widest dtype on, which aligns all tensors; then by name as UTF-8."""
@@ -46,7 +49,3 @@ def sorted_json(values: Mapping[str, str]) -> str:
 def name_bytes(name: str) -> int:
     """The length of a name in a header, without its quotes."""
     return len(_text(name).encode()) - 2
-
-
-def _text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
