@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
     parser.add_argument("--keys", type=int, default=1_000_000, help="of the store that is read by keys")
     parser.add_argument("--append-keys", type=int, default=10_000_000, help="of the store that is appended to")
-    parser.add_argument("--parts", nargs="+", help="of `read`: all, large, splits, shapes, look-ups or appends")
+    parser.add_argument("--parts", nargs="+", help="of `read`: all, decode, large, splits, shapes, look-ups or appends")
     parser.add_argument("--baseline", type=Path, help="another version of the jar, to read in turn with this one")
     parser.add_argument("--peer", type=Path, help="the jar of SemyonSinchenko/safetensors-spark, to read in turn")
     arguments = parser.parse_args()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.decode import decode
 from benchmarks.harness import Contender, Options, measure, table
 from benchmarks.keys import appends, look_ups
 from benchmarks.large import large
@@ -23,6 +24,7 @@ LARGE = 100 << 30
 def run(options: Options, folder: Path) -> Iterator[str]:
     parts: dict[str, Part] = {
         "all": everything,
+        "decode": decode,
         "large": large,
         "splits": splits,
         "shapes": shapes,

@@ -68,6 +68,18 @@ def by_path(spark: SparkSession, path: Path) -> list[list[float]]:
     return [row["values"] for row in found.collect()]
 
 
+def decoded_rows(spark: SparkSession, path: Path) -> dict[str, list[list[Any]]]:
+    """Sequences and text, as they were written; and the same in a table."""
+    source = spark.range(0, 20, 1, 4).selectExpr(
+        "sequence(0, id) AS ids", "repeat('é', cast(id as int)) AS t", "id AS n"
+    )
+    write(source, path, batch_size=3, ragged="ids")
+    reader = spark.read.format("safetensors").options(layout="rows", decode="true")
+    source.write.format("safetensors").options(batch_size="3", ragged="ids").saveAsTable("of_the_cluster")
+    found = {"path": reader.load(str(path)), "table": spark.table("of_the_cluster")}
+    return {name: [list(row) for row in df.orderBy("n").collect()] for name, df in found.items()}
+
+
 def merged(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Columns of more files than the driver looks at itself; and the error when one of them is broken."""
     folder.mkdir()
@@ -102,6 +114,7 @@ def run(spark: SparkSession, path: Path) -> dict[str, Any]:
         "shards": [str(shard) for shard in dataset.shards],
         "executors": executors(spark, "write"),
         "by_path": by_path(spark, path.with_name("by_path")),
+        "decoded": decoded_rows(spark, path.with_name("decoded")),
         "tensors": {row["tensor_key"]: row["values"] for row in tensors(spark, keyed).collect()},
         "merged": merged(spark, path.with_name("many")),
         "values": [row["values"] for row in decoded.collect()],

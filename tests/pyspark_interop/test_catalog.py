@@ -113,8 +113,12 @@ def test_replace_as_select_takes_the_place_of_what_was_there(spark: SparkSession
 
 def test_a_dataset_in_batches_can_be_inserted_into_itself(spark: SparkSession, path: Path, table: str) -> None:
     create(spark, table, 1.5, 2.5, 3.5)
-    spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
+    spark.sql(f"INSERT INTO {table} SELECT safetensors.st_to_array(x) FROM {table}")
     assert rows(spark.table(table)) == [[1.5], [2.5], [3.5]] * 2
+    structs = path.with_name("structs")
+    spark.sql(f"CREATE TABLE {name(structs)} OPTIONS (batch_size 2) AS SELECT * FROM {table}")
+    spark.sql(f"INSERT INTO {name(structs)} SELECT * FROM {name(structs)}")
+    assert rows(spark.table(name(structs))) == [[1.5], [2.5], [3.5]] * 4
 
 
 @pytest.mark.short
@@ -125,10 +129,30 @@ def test_insert_goes_on_with_the_options_of_the_last_write(spark: SparkSession, 
     spark.sql(f"INSERT INTO {table} WITH (batch_size = 1) TABLE more")
     spark.sql(f"INSERT INTO {table} (x) VALUES (array(5.5F))")
     assert shards(path) == [[1.5], [2.5, 3.5], [4.5], [2.5], [3.5], [4.5], [5.5]]
-    spark.sql(f"INSERT OVERWRITE {table} WITH (name_col = 'k') SELECT 'a' AS k, array(6.5F) AS x")
+    spark.sql(f"CREATE OR REPLACE TABLE {table} OPTIONS (name_col 'k') AS SELECT 'a' AS k, array(6.5F) AS x")
     spark.sql(f"INSERT INTO {table} SELECT 'b' AS k, array(7.5F, 8.5F) AS x")
     found = {key: tensor.array.tolist() for shard in Dataset(path).shards for key, tensor in load(shard).items()}
     assert found == {"a": [6.5], "b": [7.5, 8.5]}
+
+
+@pytest.mark.short
+def test_insert_takes_columns_by_position_and_dataframes_by_name(spark: SparkSession, path: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} OPTIONS (batch_size 1) AS SELECT array(1F) AS x, 1L AS y, 2L AS z, 'a' AS t")
+    spark.sql(f"INSERT INTO {table} VALUES (array(2.5), 3, 4, 'b')")
+    spark.sql(f"INSERT INTO {table} SELECT array(3), 5 AS z, 6 AS y, 'c' AS x")
+    spark.sql(f"INSERT INTO {table} (t, z, y, x) VALUES ('d', 8, 7, array(4))")
+    spark.sql("SELECT 'e' AS t, 10 AS z, 9 AS y, array(5) AS x").writeTo(table).append()
+    decoded = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path))
+    assert [tuple(row) for row in decoded.collect()] == [
+        ([1.0], 1, 2, "a"),
+        ([2.5], 3, 4, "b"),
+        ([3.0], 5, 6, "c"),
+        ([4.0], 7, 8, "d"),
+        ([5.0], 9, 10, "e"),
+    ]
+    spark.sql(f"INSERT OVERWRITE {table} SELECT array(6), 11, 12, 'f'")
+    decoded = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path))
+    assert [tuple(row) for row in decoded.collect()] == [([6.0], 11, 12, "f")]
 
 
 @pytest.mark.short
@@ -308,7 +332,10 @@ REFUSALS = {
     f"CREATE TABLE {{new}} OPTIONS (batch_size 1) TBLPROPERTIES ('team' = 'a') {AS_SELECT}": ["`team`", "OPTIONS"],
     f"CREATE TABLE {{new}} {AS_SELECT}": ["`batch_size`", "`name_col`"],
     f"CREATE TABLE safetensors.other.`{{path}}` OPTIONS (batch_size 1) {AS_SELECT}": ["`other`", "wide or long"],
-    "INSERT INTO {table} SELECT array(1.5F) AS y": ["the columns x", "with y"],
+    "INSERT INTO {table} SELECT array(1.5F) AS x, 1 AS y": ["INSERT_COLUMN_ARITY_MISMATCH", "`x`, `y`"],
+    "INSERT INTO {table} BY NAME SELECT array(1.5F) AS y": ["`y`"],
+    "INSERT INTO {table} SELECT 'a'": ["`x`", "STRING"],
+    "INSERT INTO {table} SELECT * FROM {table}": ["`x`", "STRUCT", "ARRAY<FLOAT>"],
     "DROP TABLE {table}": ["cannot be dropped", "directory"],
     "DROP TABLE {table} PURGE": ["PURGE"],
     "TRUNCATE TABLE {table}": ["truncate"],

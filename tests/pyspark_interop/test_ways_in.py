@@ -65,7 +65,8 @@ def test_save_as_table_creates_appends_and_overwrites(spark: SparkSession, path:
 
     save("errorifexists", 1.5, 2.5)
     save("append", 3.5)
-    assert shards(path) == rows(spark.table(table)) == [[1.5, 2.5], [3.5]]
+    assert shards(path) == [[1.5, 2.5], [3.5]]
+    assert rows(spark.table(table)) == [[1.5], [2.5], [3.5]]
     assert table in error_of(lambda: save("errorifexists", 4.5))
     save("ignore", 4.5)
     assert shards(path) == [[1.5, 2.5], [3.5]]
@@ -91,7 +92,8 @@ def test_create_table_insert_into_and_insert_overwrite(spark: SparkSession, path
     tensors(spark, 1.5, 2.5, 3.5).createOrReplaceTempView("source")
     spark.sql(f"INSERT INTO {table} SELECT * FROM source")
     spark.sql(f"INSERT INTO {table} TABLE source")
-    assert shards(path) == rows(spark.table(table)) == [[1.5, 2.5], [3.5]] * 2
+    assert shards(path) == [[1.5, 2.5], [3.5]] * 2
+    assert rows(spark.table(table)) == [[1.5], [2.5], [3.5]] * 2
     spark.sql(f"INSERT OVERWRITE {table} SELECT arr_to_st(array(7.5), array(1), 'F32') AS x")
     assert shards(path) == rows(spark.table(table)) == [[7.5]]
     assert len(list(path.glob("*.safetensors"))) == 1
@@ -165,9 +167,10 @@ def test_table_may_have_properties_that_are_no_options(spark: SparkSession, path
 def test_table_over_a_dataset_takes_its_schema_from_there(spark: SparkSession, path: Path, table: str) -> None:
     write(tensors(spark, 1.5, 2.5), path, batch_size=2)
     spark.sql(f"CREATE TABLE {table} USING safetensors OPTIONS (inferSchema true, batch_size 1) LOCATION '{path}'")
-    assert rows(spark.table(table)) == [[1.5, 2.5]]
+    assert rows(spark.table(table)) == [[1.5], [2.5]]
     spark.sql(f"INSERT INTO {table} SELECT arr_to_st(array(3.5), array(1), 'F32') AS x")
-    assert shards(path) == rows(spark.table(table)) == [[1.5, 2.5], [3.5]]
+    assert shards(path) == [[1.5, 2.5], [3.5]]
+    assert rows(spark.table(table)) == [[1.5], [2.5], [3.5]]
 
 
 @pytest.mark.short
@@ -175,7 +178,8 @@ def test_create_table_as_select(spark: SparkSession, path: Path, table: str) -> 
     tensors(spark, 1.5, 2.5, 3.5).createOrReplaceTempView("source")
     ctas = f"TABLE {table} USING safetensors OPTIONS (batch_size 2) LOCATION '{path}' AS SELECT * FROM source"
     spark.sql(f"CREATE {ctas}")
-    assert shards(path) == rows(spark.table(table)) == [[1.5, 2.5], [3.5]]
+    assert shards(path) == [[1.5, 2.5], [3.5]]
+    assert rows(spark.table(table)) == [[1.5], [2.5], [3.5]]
 
 
 @pytest.mark.parametrize(
@@ -192,12 +196,6 @@ def test_create_table_as_select_that_fails_makes_no_table(
     assert_says(error_of(lambda: spark.sql(ctas)), *words)
     assert not spark.catalog.tableExists(table)
     assert files(path) == {}
-
-
-def test_table_of_arrays_says_how_tensors_are_read(spark: SparkSession, path: Path, table: str) -> None:
-    create(spark, table, path, "x array<float>")
-    spark.sql(f"INSERT INTO {table} VALUES (array(1.5))")
-    assert_says(error_of(lambda: spark.table(table).collect()), "`x`", "array<float>", "st_to_array")
 
 
 @pytest.mark.short

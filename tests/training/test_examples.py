@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from transformers import AutoModel
 
 import examples
 from safetensors_spark._commands.demo import checkpoint
@@ -17,6 +18,8 @@ def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(model)
     (tmp_path / "bert.safetensors").symlink_to(model / "model.safetensors")
     examples.run(tmp_path, "README.md", "docs/python.md")
+    _, report = AutoModel.from_pretrained(tmp_path / "MiniLM-bf16", output_loading_info=True)
+    assert (report["missing_keys"], report["unexpected_keys"]) == ([], [])
 
 
 def test_the_examples_of_training(tmp_path: Path) -> None:

@@ -6,26 +6,30 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.connector.catalog.{TableCapability, TableCatalog}
 import org.apache.spark.sql.connector.read.ScanBuilder
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
 import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Location, Manifest, Snapshot}
-import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference}
+import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference, StoredTypes}
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /**
  * A table of the catalog: the data at a path.
  *
  * @param options the options that the table was loaded with, including its layout
+ * @param isTyped whether its columns are those that were written. If so, Spark gives inserted rows the names and types of its
+ *                columns; if not, rows of any columns are written, and tensors are read.
  */
 private[safetensors] final class PathTable private (
     override val schema: StructType,
-    options: CaseInsensitiveStringMap,
-    loaded: Snapshot)
+    private val options: CaseInsensitiveStringMap,
+    private val loaded: Snapshot,
+    isTyped: Boolean = false)
     extends SafetensorsTable(schema, options, Some(loaded)) {
 
-  override def capabilities(): util.Set[TableCapability] = PathTable.anySchema(super.capabilities())
+  override def capabilities(): util.Set[TableCapability] =
+    if (isTyped) super.capabilities() else PathTable.anySchema(super.capabilities())
 
   override def properties(): util.Map[String, String] = {
     val location = Location.all(options, SafetensorsTable.hadoopConf(options)).mkString(", ")
@@ -66,7 +70,7 @@ private[safetensors] final class PathTable private (
   /** A write with neither `batch_size` nor `name_col` uses the options of the last write. */
   override protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     val asked = super.optionsOfWrite(callOptions)
-    if (PathTable.modes.exists(asked.containsKey)) asked
+    if (WriteOptions.modes.exists(asked.containsKey)) asked
     else SafetensorsTable.merged(new CaseInsensitiveStringMap(lastOptions.asJava), asked)
   }
 
@@ -82,8 +86,6 @@ private[safetensors] object PathTable {
     ReadOptions.PathGlobFilter,
     ReadOptions.RecursiveFileLookup,
     ReadOptions.BasePath)
-
-  private val modes = Seq(WriteOptions.BatchSize.name, WriteOptions.NameColumn.name)
 
   /** Disables Spark's comparison of columns: arrays are written, and tensors are read. */
   def anySchema(capabilities: util.Set[TableCapability]): util.Set[TableCapability] = {
@@ -103,6 +105,29 @@ private[safetensors] object PathTable {
     val decode = read.decode && read.layout == Layout.Rows
     val schema = SchemaInference.of(snapshot, read.copy(decode = decode), conf)
     new PathTable(schema, options, snapshot)
+  }
+
+  /**
+   * The same for a write. A dataset in batches has the columns and types that were written, so that INSERT takes columns by
+   * position, as Spark does everywhere. One by key has columns of any types, and does not record where the keys were.
+   *
+   * @throws NoDataException if there is nothing there
+   */
+  def ofWrite(asked: CaseInsensitiveStringMap): PathTable = {
+    val table = of(asked)
+    val columns =
+      manifestOf(table.options, table.loaded).filter(_.mode == DatasetMode.Batch).toSeq.flatMap(_.schema)
+    val types = columns.map(StoredTypes.of)
+    if (columns.isEmpty || types.exists(_.isEmpty)) table
+    else {
+      // A null is an error of the write, which names the row.
+      val fields = columns.zip(types.flatten).map { case (column, of) =>
+        StructField(column.name, of)
+      }
+      val options = new CaseInsensitiveStringMap(Map(ReadOptions.RowLayout.name -> Layout.Rows.name).asJava)
+      new PathTable(StructType(fields), SafetensorsTable.merged(table.options, options), table.loaded,
+        isTyped = true)
+    }
   }
 
   /** The manifest, if there is one path and it is a dataset. */

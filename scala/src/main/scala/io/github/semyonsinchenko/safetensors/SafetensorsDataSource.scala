@@ -41,7 +41,9 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
       properties: util.Map[String, String]): Table = {
     SafetensorsTable.checkPartitioning(partitioning)
     val options = new CaseInsensitiveStringMap(properties)
-    new SafetensorsTable(schema, options, inferred.collect { case (`options`, snapshot) => snapshot })
+    val loaded  = inferred.collect { case (`options`, snapshot) => snapshot }
+    if (NamedTable.isOne(options)) new NamedTable(schema, options, loaded)
+    else new SafetensorsTable(schema, options, loaded)
   }
 
   // Spark calls this if the table does not support streams. Its own error would not say what to do instead.

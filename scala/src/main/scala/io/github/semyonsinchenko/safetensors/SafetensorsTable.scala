@@ -66,15 +66,21 @@ class SafetensorsTable(
     val options = checked(callOptions)
     val conf    = SafetensorsTable.hadoopConf(options)
     val ofScan =
-      if (SafetensorsTable.readSameFiles(options, tableOptions)) snapshot
-      else SafetensorsTable.snapshot(options, tableSchema)
+      if (SafetensorsTable.readSameFiles(options, tableOptions)) snapshot else readSnapshot(options)
     ofScan.warnOfOthers()
-    new SafetensorsScanBuilder(ReadSource(ofScan, ReadOptions.of(options, conf), tableSchema)(conf))
+    new SafetensorsScanBuilder(ReadSource(ofScan, readOptions(options), tableSchema)(conf))
   }
 
   @volatile private var current = new SharedSnapshot(loaded)
 
-  protected def snapshot: Snapshot = current.get(SafetensorsTable.snapshot(tableOptions, tableSchema))
+  protected def snapshot: Snapshot = current.get(readSnapshot(tableOptions))
+
+  /** @throws NoDataException if there is nothing to read */
+  protected def readSnapshot(options: CaseInsensitiveStringMap): Snapshot =
+    SafetensorsTable.snapshot(options, tableSchema)
+
+  protected def readOptions(options: CaseInsensitiveStringMap): ReadOptions =
+    ReadOptions.of(options, SafetensorsTable.hadoopConf(options))
 
   override def covers(directory: Path): Boolean = current.covers(directory) || isBelowPaths(directory)
 
@@ -117,7 +123,8 @@ class SafetensorsTable(
   protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap =
     checked(callOptions)
 
-  private def checked(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
+  /** The options of the table and of the call. */
+  protected def checked(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     SafetensorsTable.checkOptionNames(tableOptions)
     SafetensorsTable.checkOptionNames(callOptions)
     SafetensorsTable.merged(tableOptions, callOptions)

@@ -23,6 +23,11 @@ object Location {
     paths.map(new Path(_)).map(path => path.getFileSystem(conf).makeQualified(path))
   }
 
+  /** Whether an option or a property is the place of a table. */
+  def isKey(name: String): Boolean = keys(name.toLowerCase)
+
+  private val keys = Set("path", "paths", "location")
+
   def asGiven(options: CaseInsensitiveStringMap): Seq[String] = {
     val several = Option(options.get("paths")).toSeq.flatMap(mapper.readValue(_, classOf[Array[String]]))
     several ++ Option(options.get("path")).orElse(Option(options.get("location")))

@@ -58,6 +58,10 @@ final class Snapshot private[dataset] (
 final case class IndexedFiles(index: DirectoryIndex, files: Vector[DataFile])
 
 object Snapshot {
+
+  /** Nothing to read. */
+  val empty = new Snapshot(Vector.empty, new StructType, Vector.empty, Vector.empty, Vector.empty)
+
   private val log = LoggerFactory.getLogger(getClass.getName.stripSuffix("$"))
 
   /**

@@ -1,13 +1,13 @@
 package io.github.semyonsinchenko.safetensors.read
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
+import org.apache.spark.sql.types._
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.dataset.DataFile
 import io.github.semyonsinchenko.safetensors.read.columns.{DecodedTypes, LongSchema, RowColumn}
 import io.github.semyonsinchenko.safetensors.read.conditions.{Conditions, Operand}
-import io.github.semyonsinchenko.safetensors.read.rows.{FileRows, LongRows, SampleRows, WideRows}
+import io.github.semyonsinchenko.safetensors.read.rows.{FileRows, KeyedRows, LongRows, SampleRows, WideRows}
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /** Defines what a row is. */
@@ -26,6 +26,9 @@ private[safetensors] sealed abstract class Layout(val name: String) extends Prod
   private[read] def check(column: StructField): Unit
 
   private[read] def column(column: StructField): RowColumn.OfLayout
+
+  /** Whether conditions on tensor names select rows, so that an index can answer them. */
+  private[read] def hasKeys: Boolean = false
 
   /** The operand for a column or one of its fields in a condition. None if Spark must evaluate the condition. */
   private[read] def operand(column: StructField, field: Option[String]): Option[Operand]
@@ -90,6 +93,7 @@ private[safetensors] object Layout {
 
   /** A row is a tensor with its name. */
   case object Long extends Layout("long") {
+    override private[read] def hasKeys: Boolean                    = true
     override def schema: Option[StructType]                        = Some(LongSchema.schema)
     override private[read] def packsFiles: Boolean                 = true
     override private[read] def count(file: DataFile): Option[Long] = file.shard.map(_.tensors)
@@ -115,6 +119,52 @@ private[safetensors] object Layout {
         needed: Vector[RowColumn],
         conditions: Conditions): FileRows =
       LongRows(needed, conditions)
+  }
+
+  /**
+   * A row is a key of a dataset by key, in columns that are named as they were written. It is the layout of tables that are
+   * created with columns, and no option asks for it.
+   *
+   * @param key       the column with the keys
+   * @param separator between key and column in the name of a tensor; none if the key is the name
+   */
+  final case class Keyed(key: String, separator: Option[String]) extends Layout("keyed") {
+    override def schema: Option[StructType]        = None
+    override private[read] def packsFiles: Boolean = true
+    override private[read] def hasKeys: Boolean    = separator.isEmpty
+
+    // A file with several tensors for each row does not tell how many columns it has.
+    override private[read] def count(file: DataFile): Option[Long] =
+      file.shard.map(_.tensors).filter(_ => separator.isEmpty)
+
+    override private[read] def check(column: StructField): Unit =
+      if (isKey(column)) column.dataType match {
+        case _: StringType | ByteType | ShortType | IntegerType | LongType =>
+        case other => throw new InvalidRequestException(
+            s"Column `$key` of the table is ${other.simpleString}, but keys are strings or whole numbers.")
+      }
+      else Rows.check(column)
+
+    override private[read] def column(column: StructField): RowColumn.OfLayout = column.dataType match {
+      case _: StringType if isKey(column) => RowColumn.Key
+      case number if isKey(column)        => RowColumn.NumberKey(number)
+      case _                              => RowColumn.ofTensor(column)
+    }
+
+    override private[read] def operand(column: StructField, field: Option[String]): Option[Operand] =
+      Option.when(hasKeys && isKey(column) && column.dataType == StringType)(Operand.Key)
+
+    override private[read] def rows(
+        schema: StructType,
+        needed: Vector[RowColumn],
+        conditions: Conditions): FileRows = {
+      val first = schema.fields.find(!isKey(_)).map(RowColumn.ofTensor).getOrElse(
+        throw new InvalidRequestException(
+          s"The table has no column but the keys, `$key`. Declare one for the tensors."))
+      KeyedRows(needed, separator, first, conditions)
+    }
+
+    private def isKey(column: StructField): Boolean = SQLConf.get.resolver(column.name, key)
   }
 
   val all: Vector[Layout] = Vector(Wide, Long, Rows)

@@ -93,7 +93,7 @@ private[read] final case class ScanPlan(
   lazy val parts: Vector[FilePart] = {
     val files = source.snapshot.files.filter(file => ofFiles.hold(Facts.of(file)))
     // An index does not show whether a header repeats names.
-    val mayLookUp = source.layout == Layout.Long && source.options.repeatedNames == RepeatedNames.LastCounts
+    val mayLookUp = source.layout.hasKeys && source.options.repeatedNames == RepeatedNames.LastCounts
     if (mayLookUp && !ofTensors.isEmpty) located(files)
     else limited(files).map(FilePart(_))
   }

@@ -4,10 +4,10 @@ import scala.util.{Try, Using}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{ArrayType, DataType, StructField, StructType}
 
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
-import io.github.semyonsinchenko.safetensors.dataset.Snapshot
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Snapshot}
 import io.github.semyonsinchenko.safetensors.read.columns.{
   DecodedTypes,
   RowColumn,
@@ -17,13 +17,35 @@ import io.github.semyonsinchenko.safetensors.read.columns.{
 import io.github.semyonsinchenko.safetensors.storage.Sources
 
 /** Checks on the driver that columns can be decoded to the types of a schema. A task checks each file again. */
-private[read] object StoredTypes {
+private[safetensors] object StoredTypes {
+
+  /** What fits instead, if a column that is stored like this cannot be decoded to the type. */
+  def misfit(to: DataType, record: ColumnRecord): Option[String] =
+    StoredColumn.of(record).flatMap(DecodedTypes.misfit(to, _))
+
+  /** The type of a column that was written, with elements that may be null. None if the manifest does not tell. */
+  def of(record: ColumnRecord): Option[DataType] =
+    StoredColumn.of(record).map(stored => withNulls(DecodedTypes.of(stored)))
+
+  private def withNulls(of: DataType): DataType = of match {
+    case ArrayType(element, _) => ArrayType(withNulls(element))
+    case StructType(fields) =>
+      StructType(fields.map(field => StructField(field.name, withNulls(field.dataType))))
+    case other => other
+  }
+
+  /** The number of dimensions of a type's values. */
+  def depth(of: DataType): Int = if (DecodedTypes.vector(of)) 1 else DecodedTypes.levels(of)._1
 
   /** @throws InvalidRequestException if a column is stored in a way that does not fit its type in the schema */
-  def check(schema: StructType, snapshot: Snapshot, options: ReadOptions, conf: Configuration): Unit = {
-    val decoded = schema.fields.toSeq.map(options.layout.column).collect { case column: RowColumn.Decoded =>
-      column
-    }
+  private[read] def check(
+      schema: StructType,
+      snapshot: Snapshot,
+      options: ReadOptions,
+      conf: Configuration): Unit = {
+    val decoded =
+      if (options.layout != Layout.Rows) Nil
+      else schema.fields.toSeq.map(Layout.Rows.column).collect { case column: RowColumn.Decoded => column }
     lazy val stored = columns(snapshot, options, conf)
     for {
       column <- decoded

@@ -19,6 +19,9 @@ private[read] object RowColumn {
   /** A tensor's name, in the layout `long`. */
   case object Key extends OfLayout
 
+  /** A tensor's name as a whole number. */
+  final case class NumberKey(dataType: DataType) extends OfLayout
+
   /** The column of a tensor, or of a tensor and its offsets. */
   sealed trait OfTensor extends OfLayout {
     def name: String

@@ -18,14 +18,10 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
   override def of(file: OpenFile): Iterator[InternalRow] = {
     val template = new RowTemplate(columns, file)
     val cells    = columns.map(cell(file, _))
-    tensors(file).iterator
+    LongRows.inOrder(file).iterator
       .filter(tensor => conditions.hold(file.file, tensor))
       .map(tensor => template.row(i => cells(i)(tensor)))
   }
-
-  // A scan of buckets reports this order to Spark. In a shard with several dtypes, the tensor data has another order.
-  private def tensors(file: OpenFile): IndexedSeq[TensorInfo] =
-    if (file.file.shard.exists(_.bucket.isDefined)) file.tensors.sortBy(_.name)(Utf8Order) else file.tensors
 
   private def cell(file: OpenFile, column: RowColumn): TensorInfo => Any = column match {
     case RowColumn.Key => tensor => UTF8String.fromString(tensor.name)
@@ -34,4 +30,11 @@ private[read] final case class LongRows(columns: Vector[RowColumn], conditions: 
       tensor => cell.struct(tensor, tensor.shape, file.start(tensor), tensor.size)
     case _ => _ => throw new IllegalStateException(s"$column differs between files only")
   }
+}
+
+private[read] object LongRows {
+
+  // A scan of buckets reports this order to Spark. In a shard with several dtypes, the tensor data has another order.
+  private[rows] def inOrder(file: OpenFile): IndexedSeq[TensorInfo] =
+    if (file.file.shard.exists(_.bucket.isDefined)) file.tensors.sortBy(_.name)(Utf8Order) else file.tensors
 }

@@ -104,6 +104,9 @@ private[read] final class OpenFile(part: FilePart, task: TaskState) extends Auto
     found
   }
 
+  /** The tensor with this name, if it belongs to the table. */
+  def tensorNamed(name: String): Option[TensorInfo] = header.tensor(name).filter(isData)
+
   /** How the columns are stored. */
   lazy val stored = new StoredColumns(file, header)
 

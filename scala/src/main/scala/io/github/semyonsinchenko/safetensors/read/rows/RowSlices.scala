@@ -4,22 +4,22 @@ import io.github.semyonsinchenko.safetensors.dataset.ColumnKind
 import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.storage.{FileFault, UnreadableFileException}
 
-/** Where the rows of a column are in a file. Rows are asked for in ascending order. */
-private[rows] sealed abstract class RowSlices(val file: OpenFile, val tensor: TensorInfo) {
+/**
+ * Where the rows of a column are in a file. Rows are asked for in ascending order.
+ *
+ * @param entries how many equal entries the tensor has
+ */
+private[rows] sealed abstract class RowSlices(
+    val file: OpenFile,
+    val tensor: TensorInfo,
+    entries: Long) {
 
-  /** How many entries the first dimension has. */
-  protected final val entries: Long =
-    tensor.shape.headOption.filter(_ >= 0).getOrElse(refuse("has no first dimension that counts samples"))
-
-  /** The shape and the size in bytes of an entry. */
-  final val entryShape: IndexedSeq[Long] = tensor.shape.drop(1)
-  protected final val entrySize: Long    = if (entries == 0) 0L else tensor.size / entries
-
-  private val begin = file.start(tensor)
+  private val begin     = file.start(tensor)
+  private val entrySize = if (entries == 0) 0L else tensor.size / entries
 
   // With elements smaller than a byte, an entry may start or end within a byte.
   if (entrySize * entries != tensor.size)
-    refuse(s"has samples of ${tensor.dtype} that are not whole bytes")
+    throw RowSlices.unfit(file, tensor, s"has samples of ${tensor.dtype} that are not whole bytes")
 
   /** The number of rows, with padding. */
   def count: Long
@@ -49,11 +49,6 @@ private[rows] sealed abstract class RowSlices(val file: OpenFile, val tensor: Te
 
   /** The size of a row in bytes. */
   final def size(row: Long): Long = length(row) * entrySize
-
-  private def refuse(why: String) = throw new UnreadableFileException(
-    s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(
-        java.lang.Long.toUnsignedString).mkString("[", ", ", "]")} $why, " +
-      "as the layout `rows` needs. Leave it out of the schema, or read with `layout=wide` or `layout=long`.")
 }
 
 private[rows] object RowSlices {
@@ -61,19 +56,42 @@ private[rows] object RowSlices {
   /** @throws UnreadableFileException if the tensor has no rows, or lacks its offsets */
   def of(file: OpenFile, tensor: TensorInfo, kind: ColumnKind): RowSlices =
     if (kind.hasOffsets) new RaggedSlices(file, tensor, kind) else new FixedSlices(file, tensor)
+
+  /** The first dimension. */
+  def first(file: OpenFile, tensor: TensorInfo): Long = tensor.shape.headOption.filter(_ >= 0).getOrElse(
+    throw unfit(file, tensor, "has no first dimension that counts samples"))
+
+  def unfit(file: OpenFile, tensor: TensorInfo, why: String) = new UnreadableFileException(
+    s"${file.file.path}: tensor `${tensor.name}` of shape ${tensor.shape.map(
+        java.lang.Long.toUnsignedString).mkString("[", ", ", "]")} $why, " +
+      "as the layout `rows` needs. Leave it out of the schema, or read with `layout=wide` or `layout=long`.")
 }
 
-/** Each entry is a row. */
-private final class FixedSlices(file: OpenFile, tensor: TensorInfo) extends RowSlices(file, tensor) {
-  override def count: Long                        = entries
+/** A tensor that is one row. */
+private final class WholeTensor(file: OpenFile, tensor: TensorInfo)
+    extends RowSlices(file, tensor, 1) {
+  override def count: Long                        = 1
+  override protected def entry(row: Long): Long   = 0
+  override def length(row: Long): Long            = 1
+  override def shape(row: Long): IndexedSeq[Long] = tensor.shape
+}
+
+/** Each entry of the first dimension is a row. */
+private final class FixedSlices(file: OpenFile, tensor: TensorInfo)
+    extends RowSlices(file, tensor, RowSlices.first(file, tensor)) {
+  private val rowShape                            = tensor.shape.drop(1)
+  override val count: Long                        = RowSlices.first(file, tensor)
   override protected def entry(row: Long): Long   = row
   override def length(row: Long): Long            = 1
-  override def shape(row: Long): IndexedSeq[Long] = entryShape
+  override def shape(row: Long): IndexedSeq[Long] = rowShape
 }
 
 /** The rows have any number of entries. A tensor of offsets tells where each begins. */
 private final class RaggedSlices(file: OpenFile, tensor: TensorInfo, kind: ColumnKind)
-    extends RowSlices(file, tensor) {
+    extends RowSlices(file, tensor, RowSlices.first(file, tensor)) {
+
+  private val entries    = RowSlices.first(file, tensor)
+  private val valueShape = tensor.shape.drop(1)
 
   private val offsets = file.header.tensor(ColumnKind.offsetsOf(tensor.name)).getOrElse(
     damaged(s"has no tensor `${ColumnKind.offsetsOf(tensor.name)}`"))
@@ -109,7 +127,7 @@ private final class RaggedSlices(file: OpenFile, tensor: TensorInfo, kind: Colum
     rowEnd - rowBegin
   }
 
-  override def shape(row: Long): IndexedSeq[Long] = length(row) +: entryShape
+  override def shape(row: Long): IndexedSeq[Long] = length(row) +: valueShape
 
   private def look(row: Long): Unit = if (row != this.row) {
     val from = offset(row)

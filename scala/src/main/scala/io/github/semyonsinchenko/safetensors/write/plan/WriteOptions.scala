@@ -161,6 +161,9 @@ object WriteOptions {
     Metadata
   )
 
+  /** The names of the options that choose the mode. */
+  val modes: Seq[String] = Seq(BatchSize.name, NameColumn.name)
+
   def of(options: CaseInsensitiveStringMap): WriteOptions = WriteOptions(
     modeOf(options),
     Columns.get(options),
