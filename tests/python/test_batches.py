@@ -137,6 +137,18 @@ def test_an_epoch_goes_on_from_a_state(points: Dataset) -> None:
     assert numbers(again) == order(points, 2)
 
 
+def test_a_state_is_continued_once(points: Dataset) -> None:
+    batches = shuffled(points)
+    next(iter(batches))
+    state = batches.state_dict()
+    for again in (0, 2):
+        batches.load_state_dict(state)
+        assert numbers(batches) == order(points, 0)[3:]
+        batches.set_epoch(again)
+        batches.set_epoch(0)
+        assert numbers(batches) == order(points, 0)
+
+
 def test_a_state_that_leaves_no_batch(points: Dataset) -> None:
     """Saved with the last batch of an epoch, or loaded where a batch needs more samples than are left."""
     batches = shuffled(points)

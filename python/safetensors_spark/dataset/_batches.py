@@ -83,8 +83,8 @@ class Batches:
         self._finish = finish
         self._position = position or Position()
         self._iteration = _Iteration(plan)
-        # The epoch and the place of the state that was loaded last.
-        self._loaded = (0, 0)
+        # The epoch and the place of a state that was loaded since the last iteration began.
+        self._loaded: tuple[int, int] | None = None
 
     @property
     def epoch(self) -> int:
@@ -94,12 +94,15 @@ class Batches:
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, which takes all of it.
 
-        If a state of the same epoch was loaded, the next iteration takes what that state leaves of it.
+        If a state of the same epoch was loaded since the last iteration began, it takes what that state leaves.
         """
         epoch = whole("epoch", epoch, 0, EPOCHS - 1)
+        if not self._position.pending:
+            # Worker processes may have begun it.
+            self._loaded = None
         if epoch == self._position.at[0]:
             self._position.hold()
-        elif self._position.pending and epoch == self._loaded[0]:
+        elif self._loaded and epoch == self._loaded[0]:
             self._go_to(*self._loaded)
         else:
             self._go_to(epoch, 0)
@@ -169,6 +172,7 @@ class Batches:
         return saved, batches
 
     def _begin(self) -> _Iteration:
+        self._loaded = None
         self._position.begin(self._iteration.complete)
         self._iteration = _Iteration(self._current)
         return self._iteration
