@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -222,6 +223,28 @@ from safetensors_spark.dataset import open_dataset
 logging.basicConfig(level="DEBUG", stream=sys.stdout, format="%(name)s: %(message)s")
 print("read", open_dataset(sys.argv[1], cache_dir=sys.argv[2])[0]["v"], flush=True)
 """
+
+
+# Mounts its second argument read-only over itself.
+_NAMESPACE = ["unshare", "--mount", "--map-root-user"]
+_READ_ONLY = [*_NAMESPACE, "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"']
+
+
+def _can_mount() -> bool:
+    return bool(shutil.which("unshare")) and subprocess.run([*_NAMESPACE, "true"], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not _can_mount(), reason="only user namespaces let anybody mount")
+def test_a_cache_that_is_mounted_read_only(http: HttpStore, cache: Path) -> None:
+    assert open_dataset(http.url)[0]["v"] == 0
+    read = [*_READ_ONLY, str(cache), sys.executable, "-c", READER, http.url, str(cache)]
+    assert subprocess.run(read, capture_output=True, text=True, check=True).stdout.endswith("read 0.0\n")
+    os.truncate(Cache(cache, 0).shards()[0].path, 50)
+    failed = subprocess.run(read, capture_output=True, text=True, check=False)
+    assert re.search(
+        r"SafetensorsSparkError: the cache .* cannot be used \(it may not be written to\): give another directory",
+        failed.stderr,
+    )
 
 
 def test_processes_wait_for_a_download_and_do_without_one_that_was_killed(http: HttpStore, cache: Path) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from errno import EACCES
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any, BinaryIO
@@ -181,6 +182,8 @@ class Cache:
                 with suppress(FileExistsError):
                     path.mkdir()
                     path.chmod(self._mode)
+                if not os.access(path, os.W_OK):
+                    raise PermissionError(EACCES, "it may not be written to")
         except OSError as error:
             raise SafetensorsSparkError(
                 f"the cache {self.directory} cannot be used ({error.strerror}): give another directory as `cache_dir`, "
@@ -202,7 +205,7 @@ def _found(path: Path, length: int) -> BinaryIO | None:
     if os.fstat(opened.fileno()).st_size != length:
         opened.close()
         return None
-    # Another user's file, or one that was deleted meanwhile.
-    with suppress(PermissionError, FileNotFoundError):
+    # Another user's file, one in a file system that is read-only, or one that was deleted meanwhile.
+    with suppress(OSError):
         os.utime(path)
     return opened
