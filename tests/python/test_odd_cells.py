@@ -88,6 +88,14 @@ def test_an_index_with_an_odd_cell(dataset: Handmade, odd: str) -> None:
     assert [fault.file for fault in verify(dataset.folder).faults][:1] == [INDEX]
 
 
+def test_an_index_with_a_column_whose_name_is_not_utf8(dataset: Handmade) -> None:
+    path = dataset.folder / INDEX
+    path.write_bytes(path.read_bytes().replace(b"tensor_key", b"tensor_k\xff\xff"))
+    with pytest.raises(sts.InvalidIndexError):
+        list(open_store(dataset.folder))
+    assert [fault.file for fault in verify(dataset.folder).faults][:1] == [INDEX]
+
+
 def test_a_key_twice_in_two_row_groups(dataset: Handmade) -> None:
     path = dataset.folder / INDEX
     table = pq.read_table(path)

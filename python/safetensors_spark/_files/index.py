@@ -46,11 +46,12 @@ class TensorIndex:
         source = file or folder.open(name)
         try:
             self._file = pq.ParquetFile(source)
-        # Some damage is an `OSError` to pyarrow.
-        except (pa.ArrowException, OSError) as error:
+            names = self._file.schema_arrow.names
+        # Some damage is an `OSError` to pyarrow, and names that are not UTF-8 are a `ValueError`.
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise InvalidIndexError(self.path, str(error)) from None
         self._check_version()
-        missing = [name for name in COLUMNS if name not in self._file.schema_arrow.names]
+        missing = [name for name in COLUMNS if name not in names]
         if missing:
             raise InvalidIndexError(self.path, f"it has no column {', '.join(missing)}")
 
