@@ -53,3 +53,11 @@ def test_a_damaged_installation_is_told_without_a_stack_trace(
     monkeypatch.setattr(_commands.jar_path, "jar_path", no_jar)
     assert main(["jar-path"]) == 2
     assert capsys.readouterr().err == "safetensors-spark: jars holds no jar\n"
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many"])
+def test_verify_with_no_number_of_files(workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", str(tmp_path), "--workers", workers])
+    assert ended.value.code == 2
+    assert f"'{workers}' is not a number of files, expected 1 or more" in capsys.readouterr().err

@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import save, save_file
 
 import safetensors_spark as sts
+from handmade import samples_by_three
 from http_store import serving
 from safetensors_spark._commands.cli import main
 from safetensors_spark.dataset import inspect, open_dataset, open_store, verify
@@ -155,3 +156,15 @@ def test_what_is_no_regular_file(
                 action(path)
     assert main(["verify", "b.safetensors"]) == 2
     assert capsys.readouterr().err == f"safetensors-spark: {said}\n"
+
+
+@pytest.mark.parametrize("replace", [Path.mkdir, pipe])
+def test_a_shard_that_becomes_something_else_than_a_file(replace: Callable[[Path], None], tmp_path: Path) -> None:
+    samples_by_three(tmp_path, range(6))
+    ds = open_dataset(tmp_path)
+    second = tmp_path / ds.shards[1].file
+    second.unlink()
+    replace(second)
+    assert ds[0]["v"] == 0
+    with pytest.raises(sts.DamagedShardError, match=f"{second.name} is not a file any more. Restore it"):
+        ds[3]

@@ -29,9 +29,15 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("path", help="a dataset, a folder or a file: a local path, or a URL that fsspec knows")
     parser.add_argument(
-        "--workers", type=int, default=min(8, os.cpu_count() or 1), metavar="N", help="files to read at a time"
+        "--workers", type=_number, default=min(8, os.cpu_count() or 1), metavar="N", help="files to read at a time"
     )
     parser.set_defaults(run=run)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of files, expected 1 or more")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     contents = look(args.path)
     with _progress(contents.bytes) as progress:
-        report = verify_contents(contents, max(1, args.workers), progress)
+        report = verify_contents(contents, args.workers, progress)
     if report.faults:
         rows = [(fault.file, fault.what) for fault in report.faults]
         tables.show(tables.Table(f"{contents.location} is damaged", ("file", "what is wrong"), rows))

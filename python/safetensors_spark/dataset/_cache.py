@@ -32,7 +32,11 @@ class Local:
         self._folder = folder
 
     def map(self, shard: Shard) -> Mapped:
-        with (self._folder.path / shard.file).open("rb") as opened:
+        path = self._folder.path / shard.file
+        # To open a pipe would wait for a writer.
+        if path.exists() and not path.is_file():
+            raise DamagedShardError(f"{path} is not a file any more. Restore it, or open the dataset again.")
+        with path.open("rb") as opened:
             return mapped(opened)
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
