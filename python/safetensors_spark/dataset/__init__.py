@@ -7,6 +7,8 @@
     for batch in points.batches(1024):    # across the borders of shards
         batch["x"], batch["y"]
 
+    mixed = mix([(points, 0.7), (others, 0.3)], seed=1)    # taken by batches, too
+
     vectors = open_store("vectors")       # written with `name_col`: tensors by key
     vectors["a"], vectors.get_many(["a", "b"])
 
@@ -28,6 +30,7 @@ from safetensors_spark._files.verify import Fault, Report, verify
 from safetensors_spark.dataset._arrays import Batch
 from safetensors_spark.dataset._batches import Batches
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
+from safetensors_spark.dataset._mix import Mix, mix
 from safetensors_spark.dataset._ragged import Packed, Padded, Ragged
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
@@ -47,6 +50,7 @@ __all__ = [
     "Inspection",
     "KeyBucket",
     "Manifest",
+    "Mix",
     "Packed",
     "Padded",
     "Ragged",
@@ -58,6 +62,7 @@ __all__ = [
     "Tensor",
     "WriteRecord",
     "inspect",
+    "mix",
     "open_dataset",
     "open_store",
     "verify",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._columns import Columns
-from safetensors_spark.dataset._order import Order, Shuffle
+from safetensors_spark.dataset._order import Places, Shuffle
 from safetensors_spark.dataset._position import Position
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._state import EPOCHS, Epoch, from_state, to_state
@@ -115,7 +114,7 @@ class Batches:
         order = "in order" if self._plan.shuffle is None else f"shuffled with seed {self._plan.shuffle.seed}"
         rank = f", rank {self._rank} of {self._plan.world_size}" if self._plan.world_size > 1 else ""
         batches = f"{len(self):,} batches of {self._plan.batch_size:,} samples, {order}{rank}"
-        return f"<{type(self).__name__} of {self._samples.contents.location}: {batches}, epoch {self.epoch}>"
+        return f"<{type(self).__name__} of {self._samples.location}: {batches}, epoch {self.epoch}>"
 
     def __iter__(self) -> Iterator[Any]:
         # Not in the generator, which begins to run when the first batch is asked for.
@@ -192,7 +191,7 @@ class Batches:
         return run_ahead(self._tasks(epoch, steps), threads)
 
     def _tasks(self, epoch: Epoch, steps: range) -> Iterator[Callable[[], Any]]:
-        order = Order(self._samples.shards, epoch.shuffle, epoch.epoch)
+        order = self._samples._order(epoch.shuffle, epoch.epoch)
         of_shards = _SHARDS_AT_ONCE * epoch.samples // max(1, len(self._samples.shards))
         most = max(1, min(_BATCHES_AT_ONCE, min(_SAMPLES_AT_ONCE, of_shards) // epoch.batch_size))
         left, count = self._numbers(order, epoch, steps), 1
@@ -208,7 +207,7 @@ class Batches:
     def _finished(self, copy: Callable[[], dict[str, Any]]) -> Callable[[], Any]:
         return lambda: self._finish(copy())
 
-    def _numbers(self, order: Order, epoch: Epoch, steps: range) -> Iterator[tuple[int, Array]]:
+    def _numbers(self, order: Places, epoch: Epoch, steps: range) -> Iterator[tuple[int, Array]]:
         """For each step its first place in the order, and the samples of this rank's batch."""
         left = iter(steps)
         while some := list(islice(left, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))):
@@ -234,35 +233,28 @@ def plan(
     batch_size, window_bytes = whole("batch_size", batch_size, 1), whole("window_bytes", window_bytes, 1)
     world_size, nodes, seed = whole("world_size", world_size, 1), whole("nodes", nodes), whole("seed", seed)
     rank = whole("rank", rank, 0, world_size - 1)
-    if nodes < 1 or world_size % nodes or nodes > max(1, len(samples)):
+    if nodes < 1 or world_size % nodes or nodes > max(1, samples.places):
         raise ValueError(
             f"nodes is {nodes}, expected a number that divides world_size, which is {world_size}, and is not greater "
-            f"than the number of samples, which is {len(samples)}"
+            f"than the number of samples, which is {samples.places}"
         )
-    if 0 < len(samples) // nodes < world_size // nodes and not drop_last:
+    if 0 < samples.places // nodes < world_size // nodes and not drop_last:
         warnings.warn(
-            f"{samples.contents.location} has {len(samples)} samples for {world_size} ranks: so that each rank has a "
+            f"{samples.location} has {samples.places} samples for {world_size} ranks: so that each rank has a "
             "batch, some samples are taken by several ranks.",
             stacklevel=3,
         )
     return Epoch(
         epoch=0,
         begun_at=0,
-        samples=len(samples),
-        dataset=_fingerprint(samples),
+        samples=samples.places,
+        dataset=samples.fingerprint,
         shuffle=Shuffle(seed, window_bytes) if shuffle else None,
         batch_size=batch_size,
         world_size=world_size,
         drop_last=bool(drop_last),
         nodes=nodes,
     )
-
-
-def _fingerprint(samples: Samples) -> str:
-    """Tells a dataset from one that has other shards, or shards of other lengths."""
-    ends = accumulate(shard.samples or 0 for shard in samples.shards)
-    shards = [(shard.file, shard.bytes, end) for shard, end in zip(samples.shards, ends, strict=True)]
-    return hashlib.sha256(repr(shards).encode()).hexdigest()[:16]
 
 
 def casts(dtype: Any, samples: Samples, parse: Callable[[Any], T]) -> Mapping[str, T] | T | None:
@@ -272,7 +264,7 @@ def casts(dtype: Any, samples: Samples, parse: Callable[[Any], T]) -> Mapping[st
     unknown = [name for name in dtype if name not in samples.columns]
     if unknown:
         raise SafetensorsSparkError(
-            f"`dtype` names the column `{unknown[0]}`; {samples.contents.location} is read with the columns "
+            f"`dtype` names the column `{unknown[0]}`; {samples.location} is read with the columns "
             f"{', '.join(samples.columns)}."
         )
     return {name: parse(one) for name, one in dtype.items()}

@@ -21,7 +21,7 @@ def checked_forms(ragged: Mapping[str, Form] | Form, samples: Samples) -> Mappin
     for name in forms:
         if name not in columns:
             raise SafetensorsSparkError(
-                f"`ragged` names the column `{name:.200}`; {samples.contents.location} is read with "
+                f"`ragged` names the column `{name:.200}`; {samples.location} is read with "
                 f"{', '.join(columns) if columns else 'no'} ragged columns."
             )
     return {name: forms.get(name, "nested") for name in columns}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -25,10 +26,20 @@ class Shuffle:
     window_bytes: int
 
 
+class Places(Protocol):
+    """The places of an epoch, each of which has a sample. It knows nothing of ranks and workers."""
+
+    def take(self, places: Array) -> Array:
+        """The numbers of the samples at these places, which are given in ascending order."""
+
+    def shards(self, place: int, stop: int) -> list[Shard]:
+        """The shards to read from this place on, and next; those that only have places from `stop` on are left out."""
+
+
 class Order:
     """The samples in the order of the rows; or shuffled, another way each epoch.
 
-    It knows nothing of ranks and workers, and any place of it is found at once.
+    Any place of it is found at once.
     """
 
     def __init__(self, shards: Sequence[Shard], shuffle: Shuffle | None, epoch: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from operator import index
 from typing import Any
 
@@ -15,6 +17,7 @@ from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Column, Kind, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Downloads, Local
+from safetensors_spark.dataset._order import Order, Places, Shuffle
 from safetensors_spark.dataset._shards import OpenShards, T, View
 
 
@@ -23,6 +26,7 @@ class Samples:
 
     Attributes:
         contents: what the folder has.
+        location: what errors call it.
         columns: the names of the columns.
         kinds: the kind of each.
         shards: those that have samples, in their order.
@@ -30,17 +34,36 @@ class Samples:
     """
 
     def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads) -> None:
-        self.contents = contents
+        self.contents, self._files = contents, files
+        self._place(contents.location, columns, tuple(_counted(contents)))
+
+    def _place(self, location: str, columns: Sequence[Column], shards: tuple[Shard, ...]) -> None:
+        self.location = location
         self._read = tuple(columns)
         self.columns = tuple(column.name for column in columns)
         self.kinds: Mapping[str, Kind] = {column.name: column.kind for column in columns}
-        self.shards = tuple(_counted(contents))
-        ends = np.cumsum([0, *(shard.samples or 0 for shard in self.shards)], dtype=np.int64)
+        self.shards = shards
+        ends = np.cumsum([0, *(shard.samples or 0 for shard in shards)], dtype=np.int64)
         self.begins, self._length = ends[:-1], int(ends[-1])
-        self._files = files
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def places(self) -> int:
+        """How many samples an epoch takes."""
+        return len(self)
+
+    def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
+        """In which order the epoch takes the samples."""
+        return Order(self.shards, shuffle, epoch)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells these samples from those of other shards, or of shards of other lengths."""
+        ends = accumulate(shard.samples or 0 for shard in self.shards)
+        shards = [(shard.file, shard.bytes, end) for shard, end in zip(self.shards, ends, strict=True)]
+        return hashlib.sha256(repr(shards).encode()).hexdigest()[:16]
 
     def number(self, number: Any) -> int:
         """The number of a sample, which may be counted from the end. Raises `IndexError` for what no sample has."""

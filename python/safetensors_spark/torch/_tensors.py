@@ -50,7 +50,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 
 def samples_of(dataset: object, taker: str) -> Samples:
-    """The samples of what `open_dataset` returned. Raises `TypeError` for anything else."""
+    """The samples of what `open_dataset` or `mix` returned. Raises `TypeError` for anything else."""
     samples = getattr(dataset, "samples", None)
     if isinstance(samples, Samples):
         return samples

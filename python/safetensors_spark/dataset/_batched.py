@@ -1,0 +1,78 @@
+"""What is taken by batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from safetensors_spark.dataset._arrays import Batch, array_columns, array_dtype, finish_arrays, times
+from safetensors_spark.dataset._batches import Batches, Finish, casts, plan
+from safetensors_spark.dataset._forms import Form, checked_forms
+from safetensors_spark.dataset._samples import Samples
+
+
+class Batched:
+    """Samples that are taken by batches.
+
+    Attributes:
+        samples: where they lie, for other readers of them, such as `safetensors_spark.torch`.
+    """
+
+    samples: Samples
+
+    def batches(
+        self,
+        batch_size: int,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        nodes: int = 1,
+        window_bytes: int = 1 << 30,
+        threads: int = 2,
+        dtype: Mapping[str, DTypeLike] | DTypeLike | None = None,
+        ragged: Mapping[str, Form] | Form = "nested",
+        transform: Callable[[Batch], Any] | None = None,
+    ) -> Batches:
+        """One rank's share of the samples, in batches. An iteration is an epoch.
+
+        A batch is a dictionary of arrays, by column; of lists of strings or bytes for text and binary columns. They are
+        copies, which the caller may change.
+
+        Args:
+            batch_size: how many samples a batch of each rank has.
+            shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
+                read together in a random order.
+            seed: decides the order, together with the epoch. It must be the same on all ranks.
+            drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
+            rank, world_size: which of how many processes this one is. All have the same number of batches.
+            nodes: if more than one, each of so many nodes takes only samples of its own part of an epoch, and of a
+                remote dataset downloads only the shards of that part. Node 0 has the first `world_size / nodes` ranks.
+            window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards.
+            threads: how many threads make batches while the caller is busy; 0 for none.
+            dtype: cast columns of floating-point numbers to this dtype; or a dictionary with a dtype for each column
+                to cast.
+            ragged: the form of columns whose samples differ in length: `nested` for `Ragged`, `packed` for `Packed`,
+                `padded` for `Padded`; or a dictionary with a form for some columns, and `nested` for others.
+            transform: called with each batch, in those threads; what it returns takes the batch's place. A program that
+                ends, as by Ctrl-C, waits for the calls that are running.
+
+        Raises `TypeError` for an argument of another kind, and `ValueError` for a number that is out of range. Warns
+        where there are fewer samples than ranks: some of them are then taken by several ranks.
+        """
+        dtypes = casts(dtype, self.samples, array_dtype)
+        return Batches(
+            array_columns(self.samples),
+            plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
+            rank,
+            threads,
+            Finish(
+                partial(finish_arrays, times(self.samples.kinds), checked_forms(ragged, self.samples), dtypes),
+                transform,
+            ),
+        )

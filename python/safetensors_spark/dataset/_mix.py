@@ -1,0 +1,105 @@
+"""Several datasets as one, by weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from safetensors_spark._errors import SafetensorsSparkError, counted
+from safetensors_spark._files.manifest import Column
+from safetensors_spark.dataset._arguments import whole
+from safetensors_spark.dataset._batched import Batched
+from safetensors_spark.dataset._dataset import Dataset
+from safetensors_spark.dataset._mixed import Mixed
+from safetensors_spark.dataset._shares import Shares, Weight
+
+
+def mix(
+    datasets: Sequence[tuple[Dataset, Weight]],
+    *,
+    seed: int = 0,
+    samples: int | None = None,
+    step_samples: int = 1024,
+) -> Mix:
+    """Several datasets in one stream of samples, of which each has its share.
+
+        mixed = mix([(web, 0.7), (code, 0.3)], seed=1)
+        mixed.batches(64, shuffle=True)
+        safetensors_spark.torch.BatchDataset(mixed, 64, shuffle=True)
+
+    Every `step_samples` samples have of each dataset as many as its weight says, rounded so that each 1024 steps
+    together have the shares to a sample. Within a step they come in a random order. Which sample comes where depends on
+    nothing but weights, seeds and epoch: not on ranks, workers and batch sizes. Each dataset is taken in its own order,
+    and begins an epoch of its own, in another order if it is shuffled, when all of its samples were taken. The next
+    epoch of the mixture goes on where the last one ended.
+
+    Args:
+        datasets: pairs of a dataset and its weight. Their sum need not be 1. A weight may be a function of the step,
+            from 0 on, that always returns the same for a step; to go on from a state it is called once for each step
+            before.
+        seed: decides which samples are of which dataset.
+        samples: how many samples an epoch of the mixture takes; by default as many as all datasets have.
+        step_samples: how many samples a step has. It is the step of the training if it is `batch_size * world_size`.
+
+    Raises `SafetensorsSparkError` for datasets that do not have the same columns, or no samples; `TypeError` and
+    `ValueError` for other arguments.
+    """
+    found, weights = _pairs(datasets)
+    for one in found:
+        _check_alike(found[0], one)
+        if not len(one):
+            raise SafetensorsSparkError(f"{one.samples.location} has no samples: leave it out of the mixture.")
+    shares = Shares(weights, whole("step_samples", step_samples, 1, 1 << 31), whole("seed", seed))
+    size = None if samples is None else whole("samples", samples, 1, (1 << 62) - 1)
+    return Mix(Mixed([one.samples for one in found], shares, size))
+
+
+class Mix(Batched):
+    """Datasets in one stream of samples, by weights, which `mix` makes."""
+
+    def __init__(self, samples: Mixed) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        """How many samples an epoch takes."""
+        return self.samples.places
+
+    def __repr__(self) -> str:
+        return f"<Mix of {self.samples.location}: {counted(len(self), 'sample')} an epoch>"
+
+
+def _pairs(datasets: Sequence[tuple[Dataset, Weight]]) -> tuple[list[Dataset], list[Weight]]:
+    pairs: list[Any] = list(datasets)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Dataset):
+            raise TypeError(f"mix was given {pair!r:.200}, expected a pair of a dataset and its weight")
+    if not pairs:
+        raise ValueError("mix was given no datasets, expected pairs of a dataset and its weight")
+    return [dataset for dataset, _ in pairs], [weight for _, weight in pairs]
+
+
+def _check_alike(first: Dataset, other: Dataset) -> None:
+    """Raises for datasets whose samples have no place in one batch."""
+    mine, others = ({column.name: column for column in one.columns} for one in (first, other))
+    places = f"{first.samples.location} and {other.samples.location}"
+    for name in {**mine, **others}:
+        if name not in mine or name not in others:
+            raise SafetensorsSparkError(
+                f"{places} cannot be mixed: only one of them is read with the column `{name:.200}`. Leave it out with "
+                "`open_dataset(..., columns=...)`."
+            )
+        if _differ(mine[name], others[name]):
+            raise SafetensorsSparkError(
+                f"{places} cannot be mixed: their column `{name:.200}` is {_shown(mine[name])} and "
+                f"{_shown(others[name])}. Write them alike, or leave it out with `open_dataset(..., columns=...)`."
+            )
+
+
+def _differ(one: Column, other: Column) -> bool:
+    known = ((one.dtype, other.dtype), (one.shape, other.shape))
+    return one.kind != other.kind or any(None not in pair and pair[0] != pair[1] for pair in known)
+
+
+def _shown(column: Column) -> str:
+    shape = "unknown" if column.shape is None else list(column.shape)
+    return f"{column.kind}, of dtype {column.dtype or 'unknown'} and shape {shape}"

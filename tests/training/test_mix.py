@@ -1,0 +1,49 @@
+"""Mixtures of datasets for PyTorch: the same batches as NumPy's, by workers, and from states."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch.utils.data import DataLoader
+
+from safetensors_spark.dataset import Mix, mix, open_dataset
+from safetensors_spark.torch import BatchDataset, SampleDataset
+
+
+def weight(step: int) -> float:
+    return 1 + step % 3
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Mix:
+    for name, first, count in (("a", 0, 40), ("b", 1000, 9)):
+        (tmp_path / name).mkdir()
+        save_file({"n": torch.arange(first, first + count)}, tmp_path / name / "0.safetensors")
+    return mix([(open_dataset(tmp_path / "a"), 2), (open_dataset(tmp_path / "b"), weight)], seed=3, step_samples=8)
+
+
+def taken(batches: Any) -> list[int]:
+    return [number for batch in batches for number in batch["n"].tolist()]
+
+
+def test_workers_and_states_have_the_order_of_numpy(mixed: Mix) -> None:
+    numpy = mixed.batches(5, shuffle=True)
+    first, second = taken(numpy), taken(numpy)
+    batches = BatchDataset(mixed, 5, shuffle=True)
+    loader: DataLoader[Any] = DataLoader(batches, batch_size=None, num_workers=2)
+    assert taken(loader) == first
+    assert taken(loader) == second
+    batches.set_epoch(0)
+    iterator = iter(batches)
+    begun = taken(next(iterator) for _ in range(4))
+    again = [BatchDataset(mixed, 2, shuffle=True, rank=rank, world_size=2) for rank in range(2)]
+    for one in again:
+        one.load_state_dict(batches.state_dict())
+    assert begun + taken(batch for step in zip(*again, strict=True) for batch in step) == first
+
+
+def test_a_mixture_has_no_samples_by_number(mixed: Mix) -> None:
+    with pytest.raises(TypeError, match="a mixture has no samples by number"):
+        SampleDataset(mixed)  # type: ignore[arg-type]
