@@ -45,5 +45,5 @@ def test_workers_and_states_have_the_order_of_numpy(mixed: Mix) -> None:
 
 
 def test_a_mixture_has_no_samples_by_number(mixed: Mix) -> None:
-    with pytest.raises(TypeError, match="a mixture has no samples by number"):
+    with pytest.raises(TypeError, match="a Mix has no samples by number"):
         SampleDataset(mixed)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.verify import Fault, Report, verify
 from safetensors_spark.dataset._arrays import Batch
 from safetensors_spark.dataset._batches import Batches
+from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
 from safetensors_spark.dataset._mix import Mix, mix
 from safetensors_spark.dataset._ragged import Packed, Padded, Ragged
@@ -41,6 +42,7 @@ __all__ = [
     "Array",
     "Batch",
     "Batches",
+    "Blocks",
     "Column",
     "Dataset",
     "DatasetWriter",

@@ -199,7 +199,7 @@ class Batches:
             # The first batch does not wait for many.
             count = min(2 * count, most)
             self._columns.prefetch(order.shards(some[0][0], epoch.part(self._rank).stop))
-            chosen = self._columns.choose(np.concatenate([numbers for _, numbers in some]))
+            chosen = order.choose(self._columns, np.concatenate([numbers for _, numbers in some]))
             ends = list(accumulate(len(numbers) for _, numbers in some))
             for begin, end in pairwise([0, *ends]):
                 yield self._finished(chosen.piece(begin, end))

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from safetensors_spark._errors import InvalidTensorError
 from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
@@ -68,24 +69,58 @@ def mapped_column(dtype: D, shape: tuple[int, ...], source: ShardColumn) -> Mapp
     return MappedColumn(source.data.reshape(source.shape[0], width), dtype, shape[1:], source)
 
 
+@dataclass(frozen=True)
+class Opened(Generic[D]):
+    """Shards that are mapped.
+
+    Attributes:
+        columns: those of each shard.
+        check: raises for shards whose bytes cannot be copied any more.
+        which: the place of a shard among these, of each number that was asked for.
+    """
+
+    columns: Mapping[str, Sequence[MappedColumn[D]]]
+    check: Callable[[], None]
+    which: Array
+
+
 class Columns(Generic[D, T]):
     """The columns of a dataset. May be used from many threads, and sent to other processes."""
 
     def __init__(self, samples: Samples, view: View[MappedColumn[D]], new: New[D, T]) -> None:
         self.samples = samples
         self._open = samples.open(view)
-        self._new = new
+        self.new = new
 
     def choose(self, numbers: Array) -> Chosen[D, T]:
         """The samples of these numbers, one or more."""
         which, rows = self.samples.locate(numbers)
+        return Chosen(self.opened(which), self.new, rows)
+
+    def opened(self, which: Array) -> Opened[D]:
+        """The shards of these numbers, one or more of them, which may come several times."""
         first = int(which.min())
-        which -= first
-        used = np.bincount(which) > 0
+        used = np.bincount(which - first) > 0
         files = [self.samples.shards[first + number] for number in np.flatnonzero(used)]
         shards = [self._open.open(file) for file in files]
         columns = {name: _same(name, files, [one.columns[name] for one in shards]) for name in self.samples.columns}
-        return Chosen(columns, _Checks(shards), self._new, (np.cumsum(used) - 1)[which], rows)
+        return Opened(columns, _Checks(shards), (np.cumsum(used) - 1)[which - first])
+
+    def offsets(self, shard: int) -> Array:
+        """Where the samples of the shard of this number begin: the same in all columns, which are all ragged.
+
+        Raises `InvalidTensorError` where they differ.
+        """
+        file = self.samples.shards[shard]
+        (first, offsets), *others = ((name, column.source.offsets) for name, column in self._open.columns(file).items())
+        for name, other in others:
+            if offsets is None or other is None or not np.array_equal(offsets, other):
+                raise InvalidTensorError(
+                    f"{self.samples.location}: in {file.file} the samples of the columns `{first:.200}` and "
+                    f"`{name:.200}` differ in length: read one of them, `open_dataset(..., columns=[{first!r:.200}])`."
+                )
+        assert offsets is not None
+        return offsets
 
     def prefetch(self, shards: Sequence[Shard]) -> None:
         """Says which shards will be needed next, and no others."""
@@ -120,23 +155,12 @@ class Chosen(Generic[D, T]):
     It keeps the maps of their shards, whose bytes are copied by address.
     """
 
-    def __init__(
-        self,
-        columns: Mapping[str, Sequence[MappedColumn[D]]],
-        check: Callable[[], None],
-        new: New[D, T],
-        which: Array,
-        rows: Array,
-    ) -> None:
-        """`columns` are those of some shards, `which` of them has each sample, and `rows` are its numbers there.
-
-        `check` raises for shards whose bytes cannot be copied any more.
-        """
-        self._columns, self._check = columns, check
-        self._new = new
-        self._which, self._rows = which, rows
+    def __init__(self, opened: Opened[D], new: New[D, T], rows: Array) -> None:
+        """`rows` are the samples' numbers in their shards."""
+        self._columns, self._check, self._which = opened.columns, opened.check, opened.which
+        self._new, self._rows = new, rows
         # Rows that follow each other have one number.
-        self._runs = np.cumsum((np.diff(rows, prepend=-2) != 1) | (np.diff(which, prepend=-1) != 0))
+        self._runs = np.cumsum((np.diff(rows, prepend=-2) != 1) | (np.diff(self._which, prepend=-1) != 0))
         self._small: dict[str, Rows] = {}
         self._spans: dict[str, Spans] = {}
 
@@ -156,7 +180,7 @@ class Chosen(Generic[D, T]):
             make = self._fixed if column.source.offsets is None else self._ragged
             batch[name], copy = make(name, begin, end)
             copies.append(copy)
-        return partial(_filled, batch, self._check, copies)
+        return partial(filled, batch, self._check, copies)
 
     def _fixed(self, name: str, begin: int, end: int) -> tuple[T, Callable[[], None]]:
         column, count = self._columns[name][0], end - begin
@@ -206,7 +230,8 @@ class Chosen(Generic[D, T]):
         return found
 
 
-def _filled(batch: dict[str, Any], check: Callable[[], None], copies: Sequence[Callable[[], None]]) -> dict[str, Any]:
+def filled(batch: dict[str, Any], check: Callable[[], None], copies: Sequence[Callable[[], None]]) -> dict[str, Any]:
+    """The batch, after these copies, from shards that were checked."""
     check()
     for copy in copies:
         copy()

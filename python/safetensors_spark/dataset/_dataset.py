@@ -15,8 +15,11 @@ from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify_contents
+from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._arrays import Batch, times, with_times
 from safetensors_spark.dataset._batched import Batched
+from safetensors_spark.dataset._block_order import BlockSamples
+from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
@@ -151,6 +154,22 @@ class Dataset(Batched):
         shards = ((self.shards[which[some[0]]], some) for some in places)
         parts = ((shard, self._open.columns(shard), some, rows[some]) for shard, some in shards)
         return with_times(self._times, stacked(parts, len(numbers)))
+
+    def blocks(self, length: int) -> Blocks:
+        """The values of all samples, one sample after the other, in blocks of so many, for training on streams of
+        tokens.
+
+            tokens = open_dataset("sequences", columns=["tokens"]).blocks(2048)
+            tokens.batches(8, shuffle=True)    # arrays of shape [8, 2048]
+            safetensors_spark.torch.BatchDataset(tokens, 8, shuffle=True)
+
+        Samples are shuffled, and then cut into blocks, which begin and end anywhere in a sample. Values at the end of
+        an epoch that do not fill a block are left out. All columns that are read must be ragged, text or bytes, and
+        agree in the lengths of samples. Headers of all shards are read now, which tell how many blocks there are.
+
+        Raises `SafetensorsSparkError` for columns of other kinds.
+        """
+        return Blocks(BlockSamples(self.samples, whole("length", length, 1, 1 << 40)))
 
     def __iter__(self) -> Iterator[Sample]:
         for which, shard in enumerate(self.shards):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from safetensors_spark._files.header import Header
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import OpenShard, OpenShards, T, View
@@ -37,6 +38,9 @@ class Joined(Samples):
     def shards_of(self, part: int) -> Sequence[Shard]:
         """The shards of one of the folders."""
         return self.shards[self._first_shards[part] : self._first_shards[part + 1]]
+
+    def _header(self, shard: Shard) -> Header:
+        return self.parts[_part(shard)]._header(shard)
 
     def open(self, view: View[T]) -> OpenShards[T]:
         return _JoinedShards([part.open(view) for part in self.parts])

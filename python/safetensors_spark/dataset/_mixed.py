@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,9 @@ class _MixedOrder:
             some = np.flatnonzero(which == part)
             numbers[some] = self._samples.firsts[part] + self._of(part, taken[part], index[some])
         return numbers
+
+    def choose(self, columns: Any, taken: Array) -> Any:
+        return columns.choose(taken)
 
     def shards(self, place: int, stop: int) -> list[Shard]:
         taken = self._shares.before((self._begin + place) // self._shares.size)

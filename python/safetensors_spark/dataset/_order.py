@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,16 +30,20 @@ class Places(Protocol):
     """The places of an epoch, each of which has a sample. It knows nothing of ranks and workers."""
 
     def take(self, places: Array) -> Array:
-        """The numbers of the samples at these places, which are given in ascending order."""
+        """The numbers of what is at these places, which are given in ascending order."""
+
+    def choose(self, columns: Any, taken: Array) -> Any:
+        """What has these numbers, as `Chosen` of the `Columns`."""
 
     def shards(self, place: int, stop: int) -> list[Shard]:
         """The shards to read from this place on, and next; those that only have places from `stop` on are left out."""
 
 
 class Order:
-    """The samples in the order of the rows; or shuffled, another way each epoch.
+    """The samples in the order of the rows; or shuffled, another way each epoch. Any place of it is found at once.
 
-    Any place of it is found at once.
+    Attributes:
+        windows: the first place of each window, and how many places there are.
     """
 
     def __init__(self, shards: Sequence[Shard], shuffle: Shuffle | None, epoch: int) -> None:
@@ -59,7 +63,7 @@ class Order:
         self._starts = self._ends - counts[self._numbers]
         # Where windows begin, and where the last one ends.
         first = np.flatnonzero(np.diff(windows, prepend=-1))
-        self._windows = np.append(self._starts[first], self._ends[-1:])
+        self.windows = np.append(self._starts[first], self._ends[-1:])
 
     def take(self, places: Array) -> Array:
         """The numbers of the samples at these places of the order, which are given in ascending order."""
@@ -68,21 +72,37 @@ class Order:
         at = self._ends.searchsorted(places, side="right")
         return self._begins[at] + places - self._starts[at]
 
+    def choose(self, columns: Any, taken: Array) -> Any:
+        return columns.choose(taken)
+
     def shards(self, place: int, stop: int) -> list[Shard]:
         """The shards to read from this place on: its own and the next, or all of its window and the next one. Those
         that only have places from `stop` on are left out.
         """
-        window = int(self._windows.searchsorted(place, side="right")) - 1
-        begin, end = self._windows[window], self._windows[min(window + 2, int(self._windows.searchsorted(stop)))]
+        window = int(self.windows.searchsorted(place, side="right")) - 1
+        begin, end = self.windows[window], self.windows[min(window + 2, int(self.windows.searchsorted(stop)))]
         first, last = self._starts.searchsorted((begin, end))
         return [self._shards[number] for number in self._numbers[first:last]]
+
+    def window(self, number: int) -> tuple[Array, Array]:
+        """The numbers of the window's shards, and in which order it takes the samples of all of them."""
+        begin, end = self.windows[number : number + 2].tolist()
+        first, last = self._starts.searchsorted((begin, end))
+        samples = np.arange(end - begin)
+        order = samples if self._key is None else permuted(samples, len(samples), mixed(self._key, begin))
+        return self._numbers[first:last], order
+
+    def before_windows(self, amounts: Array) -> Array:
+        """The sum of what each shard has, of the shards before each window, and of all."""
+        sums = np.concatenate([[0], np.cumsum(amounts[self._numbers])])
+        return sums[self._starts.searchsorted(self.windows)]
 
     def _within_windows(self, places: Array, key: int) -> Array:
         shuffled = np.empty_like(places)
         first = last = 0
         while last < len(places):
-            window = int(self._windows.searchsorted(places[first], side="right")) - 1
-            begin, end = int(self._windows[window]), int(self._windows[window + 1])
+            window = int(self.windows.searchsorted(places[first], side="right")) - 1
+            begin, end = int(self.windows[window]), int(self.windows[window + 1])
             last = int(places.searchsorted(end, side="left"))
             shuffled[first:last] = begin + permuted(places[first:last] - begin, end - begin, mixed(key, begin))
             first = last

@@ -14,6 +14,7 @@ import numpy as np
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.column_kinds import columns_in, rows_tensor
 from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.header import Header
 from safetensors_spark._files.manifest import Column, Kind, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._cache import Downloads, Local
@@ -114,6 +115,10 @@ class Samples:
         """Of each sample the shard's place in `shards`, and its number in the shard."""
         which = self.begins.searchsorted(numbers, side="right") - 1
         return which, numbers - self.begins[which]
+
+    def _header(self, shard: Shard) -> Header:
+        """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
+        return self.contents.header(shard)
 
     def open(self, view: View[T]) -> OpenShards[T]:
         """The shards, with columns as the view makes them."""

@@ -13,7 +13,7 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark.dataset import Batches, Dataset, Mix
+from safetensors_spark.dataset import Batches, Blocks, Dataset, Mix
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._batches import Finish, casts, plan
 from safetensors_spark.dataset._forms import Form, checked_forms
@@ -57,7 +57,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
 
     def __init__(
         self,
-        dataset: Dataset | Mix,
+        dataset: Dataset | Mix | Blocks,
         batch_size: int,
         *,
         shuffle: bool = False,
@@ -77,7 +77,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         """A rank's share of the samples.
 
         Args:
-            dataset: what `open_dataset` or `mix` has made.
+            dataset: what `open_dataset`, `mix` or `Dataset.blocks` has made.
             batch_size: how many samples a batch of each rank has.
             shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
                 read together in a random order.

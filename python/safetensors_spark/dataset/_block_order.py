@@ -1,0 +1,136 @@
+"""Blocks of one length of samples that follow each other."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._files.manifest import Shard
+from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._columns import Columns
+from safetensors_spark.dataset._cut import Cut, Pieces
+from safetensors_spark.dataset._order import Order, Places, Shuffle
+from safetensors_spark.dataset._samples import Samples
+from safetensors_spark.dataset._shards import OpenShards, T, View
+
+_THREADS = 16
+# A block seldom has samples of more windows.
+_WINDOWS = 2
+
+
+class BlockSamples(Samples):
+    """Samples whose values are taken in blocks. Headers tell how many values each shard has."""
+
+    def __init__(self, samples: Samples, length: int) -> None:
+        self._samples, self.length, self.contents = samples, length, samples.contents
+        self._place(samples.location, samples._read, samples.shards)
+        for column in self._read:
+            if not column.has_offsets:
+                raise SafetensorsSparkError(
+                    f"{samples.location}: the column `{column.name:.200}` is {column.kind}, and blocks are of columns "
+                    "whose samples differ in length: name those with `open_dataset(..., columns=[...])`."
+                )
+        if not self.columns:
+            raise SafetensorsSparkError(f"{samples.location} is read without columns, of which there are no blocks.")
+        # What a batch has of them.
+        self.kinds = dict.fromkeys(self.columns, "fixed")
+        with ThreadPoolExecutor(_THREADS) as threads:
+            self._values = np.fromiter(threads.map(self._count, self.shards), np.int64, len(self.shards))
+
+    @property
+    def places(self) -> int:
+        return int(self._values.sum()) // self.length
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self._samples.fingerprint}, blocks of {self.length}"
+
+    def open(self, view: View[T]) -> OpenShards[T]:
+        return self._samples.open(view)
+
+    def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
+        return _BlockOrder(Order(self.shards, shuffle, epoch), self._values, self.length)
+
+    def _count(self, shard: Shard) -> int:
+        name = self.columns[0]
+        found = self._samples._header(shard).by_name.get(name)
+        if found is None or not found.shape:
+            raise SafetensorsSparkError(f"{self.location}: {shard.file} has no values of the column `{name:.200}`.")
+        return found.shape[0]
+
+
+class _BlockOrder:
+    """The samples of an order one after the other, cut into blocks of so many values; what is left in the end is no
+    block.
+    """
+
+    def __init__(self, order: Order, values: Array, length: int) -> None:
+        """`values` are how many each shard has."""
+        self._order, self._length = order, length
+        # How many values come before each window, and how many there are.
+        self._before = order.before_windows(values)
+        self._open: dict[int, _Window] = {}
+
+    def take(self, places: Array) -> Array:
+        return places
+
+    def shards(self, place: int, stop: int) -> list[Shard]:
+        windows = self._order.windows
+        first = int(self._before.searchsorted(place * self._length, side="right")) - 1
+        return self._order.shards(int(windows[first]), int(windows[self._before.searchsorted(stop * self._length)]))
+
+    def choose(self, columns: Columns[Any, Any], taken: Array) -> Cut:
+        begins = taken * self._length
+        first = int(self._before.searchsorted(begins[0], side="right")) - 1
+        last = int(self._before.searchsorted(begins[-1] + self._length))
+        windows = range(first, last)
+        found = [self._window(window, columns).cut(begins - self._before[window], self._length) for window in windows]
+        return Cut(columns, Pieces.joined(found), self._length)
+
+    def _window(self, number: int, columns: Columns[Any, Any]) -> _Window:
+        found = self._open.pop(number, None) or _Window.of(columns, *self._order.window(number))
+        self._open[number] = found
+        while len(self._open) > _WINDOWS:
+            del self._open[next(iter(self._open))]
+        return found
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The samples of a window in their order.
+
+    Attributes:
+        which: the number of each one's shard.
+        starts: its first value there.
+        bounds: how many values the samples before it have, and all.
+    """
+
+    which: Array
+    starts: Array
+    bounds: Array
+
+    @classmethod
+    def of(cls, columns: Columns[Any, Any], shards: Array, order: Array) -> _Window:
+        """The samples of these shards, in this order of all of them."""
+        offsets = [columns.offsets(shard) for shard in shards.tolist()]
+        which = np.repeat(shards, [len(one) - 1 for one in offsets])[order]
+        starts = np.concatenate([one[:-1] for one in offsets])[order]
+        lengths = np.concatenate([np.diff(one) for one in offsets])[order]
+        return cls(which, starts, np.concatenate([[0], np.cumsum(lengths)]))
+
+    def cut(self, begins: Array, length: int) -> Pieces:
+        """What the window has of blocks of this length, which begin so many values behind its first one."""
+        begins, ends = np.clip((begins, begins + length), 0, self.bounds[-1])
+        rows = np.flatnonzero(begins < ends)
+        begins, ends = begins[rows], ends[rows]
+        firsts = self.bounds[1:].searchsorted(begins, side="right")
+        counts = self.bounds[1:].searchsorted(ends) - firsts + 1
+        pieces = np.repeat(np.arange(len(rows)), counts)
+        at = np.arange(len(pieces)) + np.repeat(firsts - (np.cumsum(counts) - counts), counts)
+        starts = np.maximum(self.bounds[at], begins[pieces])
+        lengths = np.minimum(self.bounds[at + 1], ends[pieces]) - starts
+        return Pieces(rows[pieces], self.which[at], self.starts[at] + starts - self.bounds[at], lengths)
