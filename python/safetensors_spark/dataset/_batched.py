@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from safetensors_spark.dataset._arrays import Batch, array_columns, array_dtype, finish_arrays, times
 from safetensors_spark.dataset._batches import Batches, Finish, casts, plan
 from safetensors_spark.dataset._forms import Form, checked_forms
+from safetensors_spark.dataset._max_tokens import by_tokens
 from safetensors_spark.dataset._samples import Samples
 
 
@@ -25,8 +26,10 @@ class Batched:
 
     def batches(
         self,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        max_tokens: int | None = None,
+        tokens: str | None = None,
         shuffle: bool = False,
         seed: int = 0,
         drop_last: bool = False,
@@ -45,7 +48,12 @@ class Batched:
         copies, which the caller may change.
 
         Args:
-            batch_size: how many samples a batch of each rank has.
+            batch_size: how many samples a batch of each rank has; not with `max_tokens`.
+            max_tokens: how many values of a ragged column a batch of each rank has at most, instead: as many samples as
+                have so many. Which samples are a batch is the same in all epochs, whose order is that of batches. To
+                find them, the offsets of all shards are read now. Where the last batches are fewer than the ranks, some
+                are taken by several ranks. Not with `nodes`.
+            tokens: the column that `max_tokens` counts, where several are ragged.
             shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
                 read together in a random order.
             seed: decides the order, together with the epoch. It must be the same on all ranks.
@@ -62,17 +70,16 @@ class Batched:
             transform: called with each batch, in those threads; what it returns takes the batch's place. A program that
                 ends, as by Ctrl-C, waits for the calls that are running.
 
-        Raises `TypeError` for an argument of another kind, and `ValueError` for a number that is out of range. Warns
+        Raises `TypeError` for an argument of another kind, `ValueError` for a number that is out of range, and
+        `SafetensorsSparkError` for a column that is not there, or a sample of more than `max_tokens`. Warns
         where there are fewer samples than ranks: some of them are then taken by several ranks.
         """
-        dtypes = casts(dtype, self.samples, array_dtype)
+        samples, size = by_tokens(self.samples, batch_size, max_tokens, tokens, shuffle, seed, window_bytes)
+        dtypes = casts(dtype, samples, array_dtype)
         return Batches(
-            array_columns(self.samples),
-            plan(self.samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
+            array_columns(samples),
+            plan(samples, size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
-            Finish(
-                partial(finish_arrays, times(self.samples.kinds), checked_forms(ragged, self.samples), dtypes),
-                transform,
-            ),
+            Finish(partial(finish_arrays, times(samples.kinds), checked_forms(ragged, samples), dtypes), transform),
         )

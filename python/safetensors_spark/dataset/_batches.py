@@ -113,7 +113,7 @@ class Batches:
     def __repr__(self) -> str:
         order = "in order" if self._plan.shuffle is None else f"shuffled with seed {self._plan.shuffle.seed}"
         rank = f", rank {self._rank} of {self._plan.world_size}" if self._plan.world_size > 1 else ""
-        batches = f"{len(self):,} batches of {self._plan.batch_size:,} samples, {order}{rank}"
+        batches = f"{len(self):,} {self._samples._batches(self._plan.batch_size)}, {order}{rank}"
         return f"<{type(self).__name__} of {self._samples.location}: {batches}, epoch {self.epoch}>"
 
     def __iter__(self) -> Iterator[Any]:
@@ -238,6 +238,8 @@ def plan(
             f"nodes is {nodes}, expected a number that divides world_size, which is {world_size}, and is not greater "
             f"than the number of samples, which is {samples.places}"
         )
+    if samples._exact and nodes > 1:
+        raise ValueError(f"nodes is {nodes}, expected 1 with `max_tokens`")
     if 0 < samples.places // nodes < world_size // nodes and not drop_last:
         warnings.warn(
             f"{samples.location} has {samples.places} samples for {world_size} ranks: so that each rank has a "
@@ -254,6 +256,7 @@ def plan(
         world_size=world_size,
         drop_last=bool(drop_last),
         nodes=nodes,
+        exact=samples._exact,
     )
 
 

@@ -55,6 +55,9 @@ class BlockSamples(Samples):
     def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
         return _BlockOrder(Order(self.shards, shuffle, epoch), self._values, self.length)
 
+    def _batches(self, size: int) -> str:
+        return f"batches of {size:,} blocks"
+
     def _count(self, shard: Shard) -> int:
         name = self.columns[0]
         found = self._samples._header(shard).by_name.get(name)

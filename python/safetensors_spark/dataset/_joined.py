@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from safetensors_spark._files.header import Header
+from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import OpenShard, OpenShards, T, View
@@ -39,8 +39,8 @@ class Joined(Samples):
         """The shards of one of the folders."""
         return self.shards[self._first_shards[part] : self._first_shards[part + 1]]
 
-    def _header(self, shard: Shard) -> Header:
-        return self.parts[_part(shard)]._header(shard)
+    def _contents(self, shard: Shard) -> Contents:
+        return self.parts[_part(shard)].contents
 
     def open(self, view: View[T]) -> OpenShards[T]:
         return _JoinedShards([part.open(view) for part in self.parts])

@@ -50,19 +50,18 @@ class Order:
         """`shards` are a dataset's, their samples counted."""
         counts = np.array([shard.samples for shard in shards], np.int64)
         self._numbers = np.arange(len(shards))
-        windows = self._numbers
+        of_window = self._numbers
         self._key = None if shuffle is None else mixed(shuffle.seed, epoch)
         if shuffle is not None and self._key is not None:
             self._numbers = shuffled(len(shards), self._key)
             sizes = np.array([shard.bytes or 0 for shard in shards], np.int64)[self._numbers]
-            by_bytes = (np.cumsum(sizes) - sizes) // shuffle.window_bytes
-            windows = by_bytes * len(shards) + np.arange(len(shards)) // MOST_SHARDS
+            of_window = windows(sizes, shuffle.window_bytes)
         self._shards = shards
         self._begins = (np.cumsum(counts) - counts)[self._numbers]
         self._ends = np.cumsum(counts[self._numbers])
         self._starts = self._ends - counts[self._numbers]
         # Where windows begin, and where the last one ends.
-        first = np.flatnonzero(np.diff(windows, prepend=-1))
+        first = np.flatnonzero(np.diff(of_window, prepend=-1))
         self.windows = np.append(self._starts[first], self._ends[-1:])
 
     def take(self, places: Array) -> Array:
@@ -107,3 +106,9 @@ class Order:
             shuffled[first:last] = begin + permuted(places[first:last] - begin, end - begin, mixed(key, begin))
             first = last
         return shuffled
+
+
+def windows(sizes: Array, window_bytes: int) -> Array:
+    """For each shard, of so many bytes, a number that is that of its window, and greater than those before."""
+    by_bytes = (np.cumsum(sizes) - sizes) // window_bytes
+    return by_bytes * len(sizes) + np.arange(len(sizes)) // MOST_SHARDS

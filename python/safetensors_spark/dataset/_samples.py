@@ -34,6 +34,9 @@ class Samples:
         begins: for each of them the number of its first sample.
     """
 
+    # Whether no batch may have one sample more.
+    _exact = False
+
     def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads) -> None:
         self.contents, self._files = contents, files
         self._place(contents.location, columns, tuple(_counted(contents)))
@@ -118,7 +121,15 @@ class Samples:
 
     def _header(self, shard: Shard) -> Header:
         """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
-        return self.contents.header(shard)
+        return self._contents(shard).header(shard)
+
+    def _contents(self, shard: Shard) -> Contents:
+        """What the shard's folder has."""
+        return self.contents
+
+    def _batches(self, size: int) -> str:
+        """What batches of so many are called."""
+        return f"batches of {size:,} samples"
 
     def open(self, view: View[T]) -> OpenShards[T]:
         """The shards, with columns as the view makes them."""

@@ -33,6 +33,7 @@ class Epoch:
         samples: how many samples the dataset has.
         dataset: what tells this dataset's samples from others.
         shuffle: how they are shuffled; None if they are not.
+        exact: whether no batch may have more than `batch_size`.
     """
 
     epoch: int
@@ -44,12 +45,13 @@ class Epoch:
     world_size: int
     drop_last: bool
     nodes: int = 1
+    exact: bool = False
 
     @property
     def steps(self) -> Steps:
         """The steps that were left when it was begun, of the ranks of each node."""
         left = self.samples // self.nodes - self.begun_at
-        return Steps(left, self.batch_size, self.world_size // self.nodes, self.drop_last)
+        return Steps(left, self.batch_size, self.world_size // self.nodes, self.drop_last, self.exact)
 
     def places(self, step: int, rank: int) -> range:
         """The places of the order that the rank takes in the step."""
@@ -73,7 +75,9 @@ class Epoch:
 
 def to_state(epoch: Epoch, batches: int) -> dict[str, Any]:
     """As plain values, with the number of batches that were taken."""
-    return {_MARK: _VERSION, **asdict(epoch), "batches": batches}
+    # Versions that do not know `exact` read other states.
+    values = {name: value for name, value in asdict(epoch).items() if name != "exact" or value}
+    return {_MARK: _VERSION, **values, "batches": batches}
 
 
 def from_state(state: Mapping[str, Any]) -> tuple[Epoch, int]:
@@ -130,6 +134,7 @@ def _epoch(state: Mapping[str, Any]) -> Epoch:
         world_size=world_size,
         drop_last=_value(state, "drop_last", bool, "True or False"),
         nodes=nodes,
+        exact="exact" in state and _value(state, "exact", bool, "True or False"),
     )
 
 

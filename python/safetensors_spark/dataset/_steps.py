@@ -13,13 +13,15 @@ class Steps:
     workers, nor the order in which places are taken on the number of ranks. What is left in the end, if it is not to be
     dropped, is spread evenly over the ranks: as one more step; or where it is less than a sample for each, with the
     last whole step, whose batches then may have one sample more. Only where a whole epoch, or what is left of one when
-    it is resumed, is less than a sample for each rank, some samples are taken by several ranks.
+    it is resumed, is less than a sample for each rank, some samples are taken by several ranks. So they are in the end
+    where no batch may have one sample more: with `exact`.
     """
 
     samples: int
     batch_size: int
     world_size: int
     drop_last: bool
+    exact: bool = False
 
     def __len__(self) -> int:
         return self._whole if self._rest == 0 else self._whole + 1
@@ -49,7 +51,7 @@ class Steps:
     def _whole(self) -> int:
         """Steps in which all batches are of `batch_size`."""
         whole, rest = divmod(self.samples, self._step_size)
-        joined = whole > 0 and 0 < rest < self.world_size and not self.drop_last
+        joined = whole > 0 and 0 < rest < self.world_size and not self.drop_last and not self.exact
         return whole - joined
 
     @property

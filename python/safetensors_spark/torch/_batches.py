@@ -17,6 +17,7 @@ from safetensors_spark.dataset import Batches, Blocks, Dataset, Mix
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._batches import Finish, casts, plan
 from safetensors_spark.dataset._forms import Form, checked_forms
+from safetensors_spark.dataset._max_tokens import by_tokens
 from safetensors_spark.dataset._state import Epoch
 from safetensors_spark.dataset._threads import run_ahead
 from safetensors_spark.torch._device import Transfer, transfer
@@ -58,8 +59,10 @@ class BatchDataset(Batches, IterableDataset[Any]):
     def __init__(
         self,
         dataset: Dataset | Mix | Blocks,
-        batch_size: int,
+        batch_size: int | None = None,
         *,
+        max_tokens: int | None = None,
+        tokens: str | None = None,
         shuffle: bool = False,
         seed: int = 0,
         drop_last: bool = False,
@@ -78,7 +81,12 @@ class BatchDataset(Batches, IterableDataset[Any]):
 
         Args:
             dataset: what `open_dataset`, `mix` or `Dataset.blocks` has made.
-            batch_size: how many samples a batch of each rank has.
+            batch_size: how many samples a batch of each rank has; not with `max_tokens`.
+            max_tokens: how many values of a ragged column a batch of each rank has at most, instead: as many samples as
+                have so many. Which samples are a batch is the same in all epochs, whose order is that of batches. To
+                find them, the offsets of all shards are read now. Where the last batches are fewer than the ranks, some
+                are taken by several ranks. Not with `nodes`.
+            tokens: the column that `max_tokens` counts, where several are ragged.
             shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
                 read together in a random order.
             seed: decides the order, together with the epoch. It must be the same on all ranks.
@@ -102,15 +110,18 @@ class BatchDataset(Batches, IterableDataset[Any]):
             device: have the threads copy batches to this device. To a CUDA device copies are made from pinned memory in
                 a stream of their own, beside what the caller computes. Not for worker processes.
 
-        Raises `TypeError` for an argument of another kind, and `ValueError` for a number that is out of range. Warns
-        where there are fewer samples than ranks.
+        Raises `TypeError` for an argument of another kind, `ValueError` for a number that is out of range, and
+        `SafetensorsSparkError` for a column that is not there, or a sample of more than `max_tokens`. Warns where there
+        are fewer samples than ranks.
         """
         rank, world_size = _world(rank, world_size)
-        samples = samples_of(dataset, "BatchDataset")
+        samples, size = by_tokens(
+            samples_of(dataset, "BatchDataset"), batch_size, max_tokens, tokens, shuffle, seed, window_bytes
+        )
         dtypes = casts(dtype, samples, tensor_dtype)
         super().__init__(
             tensor_columns(samples),
-            plan(samples, batch_size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
+            plan(samples, size, shuffle, seed, drop_last, window_bytes, rank, world_size, nodes),
             rank,
             threads,
             Finish(partial(finish_tensors, checked_forms(ragged, samples), dtypes), transform),
