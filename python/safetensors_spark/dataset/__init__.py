@@ -32,6 +32,7 @@ from safetensors_spark.dataset._batches import Batches
 from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
 from safetensors_spark.dataset._mix import Mix, mix
+from safetensors_spark.dataset._pack import Packs
 from safetensors_spark.dataset._ragged import Packed, Padded, Ragged
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._store import Store, open_store
@@ -54,6 +55,7 @@ __all__ = [
     "Manifest",
     "Mix",
     "Packed",
+    "Packs",
     "Padded",
     "Ragged",
     "Report",

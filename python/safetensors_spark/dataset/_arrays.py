@@ -76,6 +76,8 @@ def finish_arrays(
         if isinstance(value, Gathered)
         else value.tolist()
         if isinstance(value, Ragged)
+        else value
+        if isinstance(value, int)
         else _cast(name, value, dtype)
         for name, value in with_times(types, batch).items()
     }

@@ -28,14 +28,7 @@ class BlockSamples(Samples):
     def __init__(self, samples: Samples, length: int) -> None:
         self._samples, self.length, self.contents = samples, length, samples.contents
         self._place(samples.location, samples._read, samples.shards)
-        for column in self._read:
-            if not column.has_offsets:
-                raise SafetensorsSparkError(
-                    f"{samples.location}: the column `{column.name:.200}` is {column.kind}, and blocks are of columns "
-                    "whose samples differ in length: name those with `open_dataset(..., columns=[...])`."
-                )
-        if not self.columns:
-            raise SafetensorsSparkError(f"{samples.location} is read without columns, of which there are no blocks.")
+        check_ragged(samples, "blocks")
         # What a batch has of them.
         self.kinds = dict.fromkeys(self.columns, "fixed")
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -137,3 +130,15 @@ class _Window:
         starts = np.maximum(self.bounds[at], begins[pieces])
         lengths = np.minimum(self.bounds[at + 1], ends[pieces]) - starts
         return Pieces(rows[pieces], self.which[at], self.starts[at] + starts - self.bounds[at], lengths)
+
+
+def check_ragged(samples: Samples, what: str) -> None:
+    """Raises `SafetensorsSparkError` for samples with a column of which there are no such things."""
+    for column in samples._read:
+        if not column.has_offsets:
+            raise SafetensorsSparkError(
+                f"{samples.location}: the column `{column.name:.200}` is {column.kind}, and {what} are of columns "
+                "whose samples differ in length: name those with `open_dataset(..., columns=[...])`."
+            )
+    if not samples.columns:
+        raise SafetensorsSparkError(f"{samples.location} is read without columns, of which there are no {what}.")

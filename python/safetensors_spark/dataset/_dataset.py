@@ -18,9 +18,11 @@ from safetensors_spark._files.verify import Progress, Report, verify_contents
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._arrays import Batch, times, with_times
 from safetensors_spark.dataset._batched import Batched
+from safetensors_spark.dataset._best_fit import Long
 from safetensors_spark.dataset._block_order import BlockSamples
 from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
+from safetensors_spark.dataset._pack import PackedSamples, Packs, Padding
 from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import as_array
@@ -170,6 +172,36 @@ class Dataset(Batched):
         Raises `SafetensorsSparkError` for columns of other kinds.
         """
         return Blocks(BlockSamples(self.samples, whole("length", length, 1, 1 << 40)))
+
+    def pack(self, length: int, *, long: Long = "error", padding: Padding = 0, window_bytes: int = 1 << 30) -> Packs:
+        """Whole samples, packed into sequences of one length, for training on samples that differ in length.
+
+            packs = open_dataset("sequences", columns=["tokens"]).pack(2048)
+            packs.batches(8, shuffle=True)    # arrays of shape [8, 2048]
+            safetensors_spark.torch.BatchDataset(packs, 8, shuffle=True)
+
+        Samples of a window go where they leave the least room, the longest first. Packs are the same in all epochs,
+        which take them in another order each. All columns that are read must be ragged, text or bytes, and agree in
+        the lengths of samples. The offsets of all shards are read now, which tell how many packs there are.
+
+        Beside the columns a batch has, as torchtune and FlashAttention take them:
+
+        - `input_pos`, `[batch, length]`: the position of each value in its sample. It goes on behind the last sample.
+        - `document_ids`, `[batch, length]`, of 32 bits: which sample of the pack it is of, from 0 on. What fills up a
+          pack is a document of its own.
+        - `cu_seqlens`, `[documents + 1]`, of 32 bits: where each document of the batch begins, and the last one ends,
+          in the rows one after the other; `max_seqlen`: the length of the longest one.
+
+        Args:
+            long: what becomes of a sample that is longer: an `error`; `split` into samples of `length` and a rest; or
+                `truncate`, which leaves out what is beyond it. Empty samples are in no pack.
+            padding: what fills up packs; or a dictionary with a number for some columns, and 0 for others.
+            window_bytes: pack the samples of so many bytes of shards together, but of no more than 128 shards.
+
+        Raises `SafetensorsSparkError` for columns of other kinds and for a sample that is longer, `TypeError` and
+        `ValueError` for wrong arguments.
+        """
+        return Packs(PackedSamples(self.samples, length, long, padding, window_bytes))
 
     def __iter__(self) -> Iterator[Sample]:
         for which, shard in enumerate(self.shards):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,10 +32,13 @@ class Groups:
     Attributes:
         samples: their numbers in the window, group after group.
         bounds: where each group begins, and the last one ends.
+        begins, lengths: which values of each sample; None for all.
     """
 
     samples: Array
     bounds: Array
+    begins: Array | None = None
+    lengths: Array | None = None
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -97,14 +100,13 @@ class GroupedSamples(Samples):
         found = self._kept.get(window)
         return found or self._kept.keep(window, self._grouped(window))
 
-    def members(self, groups: Array) -> tuple[Array, Array]:
-        """The samples of these groups, group after group, and where each group begins and the last one ends."""
-        which = self._firsts.searchsorted(groups, side="right") - 1
-        members = []
-        for window, group in zip(which.tolist(), (groups - self._firsts[which]).tolist(), strict=True):
-            found, first = self.groups(window), self.begins[self._windows[window][0]]
-            members.append(found.samples[found.bounds[group] : found.bounds[group + 1]] + first)
-        return np.concatenate(members), np.cumsum([0, *map(len, members)])
+    def members(self, group: int) -> tuple[Array, ...]:
+        """The numbers of the group's samples; and their first values and lengths, if it has parts of them."""
+        window = int(self._firsts.searchsorted(group, side="right")) - 1
+        found, first = self.groups(window), self.begins[self._windows[window][0]]
+        begin, end = found.bounds[group - self._firsts[window] :][:2]
+        parts = (part[begin:end] for part in (found.begins, found.lengths) if part is not None)
+        return found.samples[begin:end] + first, *parts
 
     def shards_of(self, window: int) -> tuple[Shard, ...]:
         """The shards of the window."""
@@ -112,8 +114,8 @@ class GroupedSamples(Samples):
 
     def choose(self, columns: Any, groups: Array) -> Any:
         """The groups of these numbers, as batches have them."""
-        samples, bounds = self.members(groups)
-        return _ChosenGroups(columns.choose(samples), bounds)
+        samples = [self.members(group)[0] for group in groups.tolist()]
+        return _ChosenGroups(columns.choose(np.concatenate(samples)), [0, *accumulate(map(len, samples))])
 
     def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
         return _GroupOrder(self, Order(self._as_shards, shuffle, epoch))
@@ -150,8 +152,8 @@ class _GroupOrder:
 class _ChosenGroups:
     """Chosen samples, to be taken by groups."""
 
-    def __init__(self, chosen: Chosen[Any, Any], bounds: Array) -> None:
-        self._chosen, self._bounds = chosen, bounds.tolist()
+    def __init__(self, chosen: Chosen[Any, Any], bounds: list[int]) -> None:
+        self._chosen, self._bounds = chosen, bounds
 
     def piece(self, begin: int, end: int) -> Callable[[], dict[str, Any]]:
         return self._chosen.piece(self._bounds[begin], self._bounds[end])

@@ -13,7 +13,7 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from safetensors_spark._errors import SafetensorsSparkError
-from safetensors_spark.dataset import Batches, Blocks, Dataset, Mix
+from safetensors_spark.dataset import Batches, Blocks, Dataset, Mix, Packs
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._batches import Finish, casts, plan
 from safetensors_spark.dataset._forms import Form, checked_forms
@@ -58,7 +58,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
 
     def __init__(
         self,
-        dataset: Dataset | Mix | Blocks,
+        dataset: Dataset | Mix | Blocks | Packs,
         batch_size: int | None = None,
         *,
         max_tokens: int | None = None,
@@ -80,7 +80,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         """A rank's share of the samples.
 
         Args:
-            dataset: what `open_dataset`, `mix` or `Dataset.blocks` has made.
+            dataset: what `open_dataset`, `mix`, `Dataset.blocks` or `Dataset.pack` has made.
             batch_size: how many samples a batch of each rank has; not with `max_tokens`.
             max_tokens: how many values of a ragged column a batch of each rank has at most, instead: as many samples as
                 have so many. Which samples are a batch is the same in all epochs, whose order is that of batches. To

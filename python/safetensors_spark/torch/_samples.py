@@ -10,7 +10,7 @@ from typing import Any, overload
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import default_collate
 
-from safetensors_spark.dataset import Blocks, Dataset, Mix
+from safetensors_spark.dataset import Blocks, Dataset, Mix, Packs
 from safetensors_spark.dataset._forms import Form, checked_forms
 from safetensors_spark.torch._tensors import Batch, finish_tensors, samples_of, tensor_columns
 
@@ -28,7 +28,7 @@ class SampleDataset(TorchDataset[Batch]):
 
     def __init__(self, dataset: Dataset, *, ragged: Mapping[str, Form] | Form = "nested") -> None:
         """`ragged` is the form that `collate` gives to columns whose samples differ in length: see `BatchDataset`."""
-        if isinstance(dataset, Mix | Blocks):
+        if isinstance(dataset, Mix | Blocks | Packs):
             raise TypeError(f"a {type(dataset).__name__} has no samples by number: take a BatchDataset of it")
         self._samples = samples_of(dataset, "SampleDataset")
         self._columns = tensor_columns(self._samples)

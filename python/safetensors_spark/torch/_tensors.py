@@ -100,6 +100,10 @@ def finish_tensors(
         if isinstance(value, Gathered)
         else value.tolist()
         if isinstance(value, Ragged)
+        else value
+        if isinstance(value, int)
+        else torch.from_numpy(value)
+        if isinstance(value, np.ndarray)
         else _cast(name, value, dtype)
         for name, value in batch.items()
     }
