@@ -100,8 +100,10 @@ def after(path: Path, kind: str) -> dict[str, Any]:
 
 def main(folder: Path, kind: str, mode: str, has_old: bool) -> None:
     base = folder / "base"
-    if has_old:
-        write(base, kind, "append", 0)
+    # Also where it is not used: what is imported here, the forked processes need not import.
+    write(base, kind, "append", 0)
+    seen(base, kind)
+    verify(base)
     setattr(lock, "new_record", partial(lock_record.new_record, 200))  # noqa: B010
     step = 0
     while True:
