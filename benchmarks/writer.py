@@ -16,6 +16,8 @@ from safetensors_spark.dataset import DatasetWriter, WriteRecord
 
 # Rows of a batch, which are made once.
 BATCH = 8192
+# Bytes of one call that writes a plain file: larger ones are slower on some disks.
+PIECE = 1 << 20
 
 
 def run(options: Options, folder: Path) -> Iterator[str]:
@@ -60,7 +62,9 @@ def write_plain(folder: Path, number: int, start: int, end: int) -> None:
     for first in range(start, end, of_file):
         with (folder / f"{number}-{first}.bin").open("wb", buffering=0) as file:
             for at in range(first, min(first + of_file, end), BATCH):
-                file.write(memoryview(embeddings()[: min(BATCH, end - at)]))
+                batch = memoryview(embeddings()[: min(BATCH, end - at)]).cast("B")
+                for begin in range(0, len(batch), PIECE):
+                    file.write(batch[begin : begin + PIECE])
             os.fsync(file.fileno())
 
 
