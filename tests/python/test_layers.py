@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "torch": {*LEAVES, "_files", "dataset"},
     "_convert": {*LEAVES, "_files", "dataset"},
     "": {*LEAVES, "_spark"},
-    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "functions"},
+    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions"},
     "__main__": {"_commands"},
 }
 
