@@ -1,5 +1,6 @@
 """Appends of what cannot stand beside the dataset that is there: refused before any job, naming both."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from spark_io import assert_says, error_of, explain_insert, frame, listing, no_job, write
+from spark_io import MANIFEST, assert_says, error_of, explain_insert, frame, listing, no_job, write
 
 ROW = ("x array<int>, k string", [([1], "a")])
 
@@ -37,6 +38,22 @@ def test_append_of_another_kind_is_refused_before_any_job(spark: SparkSession, p
     assert_says(str(error.value), str(path), *words)
     assert_says(explain_insert(rows, path, **options), str(path), *words)
     assert listing(path) == before
+
+
+@pytest.mark.short
+def test_nothing_is_appended_to_rows_of_different_shapes(spark: SparkSession, path: Path) -> None:
+    """As older versions let them be written: their manifests have no shape then."""
+    dataset = write(frame(spark, "x array<int>", ([1, 2],)), path, batch_size=1)
+    dataset.manifest["schema"][0]["shape"] = None
+    (path / MANIFEST).write_text(json.dumps(dataset.manifest))
+    before = listing(path)
+    for row in ([1, 2], [1, 2, 3]):
+        rows = frame(spark, "x array<int>", (row,))
+        with no_job(spark):
+            message = error_of(partial(write, rows, path, batch_size=1))
+        assert_says(message, "`x`", "no shape", f"`safetensors-spark verify file:{path}`", "another directory")
+    assert listing(path) == before
+    assert write(frame(spark, "x array<int>", ([1],)), path, mode="overwrite", batch_size=1).samples == [1]
 
 
 def test_overwrite_may_change_mode_columns_and_dtypes(spark: SparkSession, path: Path) -> None:

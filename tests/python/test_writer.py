@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
+from handmade import Handmade
 from safetensors_spark import InvalidWriteError
 from safetensors_spark.dataset import DatasetWriter, open_store, verify
 
@@ -251,6 +252,18 @@ def test_batches_that_differ_are_refused(path: Path) -> None:
     ):
         with pytest.raises(InvalidWriteError, match=message):
             write(path, {"x": np.zeros((1, 2))}, other, batch_size=1)
+
+
+def test_nothing_is_appended_to_rows_of_different_shapes(path: Path) -> None:
+    made = Handmade(path, "batch")
+    for width in (3, 2):
+        made.shard(v=np.zeros((5, width), np.float32))
+    made.commit()
+    before = (path / MANIFEST).read_bytes()
+    for width in (3, 2, 7):
+        with pytest.raises(InvalidWriteError, match=f"names no shape .* `v` .*`safetensors-spark verify {path}`"):
+            write(path, {"v": np.zeros((1, width), np.float32)}, batch_size=1)
+    assert (path / MANIFEST).read_bytes() == before
 
 
 @pytest.mark.parametrize(

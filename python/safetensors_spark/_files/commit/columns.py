@@ -42,10 +42,7 @@ def _check_names(parts: Iterable[tuple[str, tuple[Column, ...]]]) -> None:
 
 
 def _agreed(found: Sequence[tuple[str, Column]]) -> Column:
-    """The column that all parts have. Fixed rows whose shape is not known are those of an older version, which
-    differ.
-    """
-    first = found[0][1]
+    """The column that all parts have."""
     place, known = next(((place, one) for place, one in found if one.shape is not None), found[0])
     for other, column in found:
         if differ(known, column):
@@ -53,8 +50,7 @@ def _agreed(found: Sequence[tuple[str, Column]]) -> Column:
                 f"Column `{known.name}`: {shown(column)} in {other}, but {shown(known)} in {place}. "
                 f"{remedy(column, known)}."
             )
-    merged = first if first.kind == "fixed" else known
-    return replace(merged, type=next((column.type for _, column in found if column.type), None))
+    return replace(known, type=next((column.type for _, column in found if column.type), None))
 
 
 def _merged(columns: Sequence[Column]) -> Column:

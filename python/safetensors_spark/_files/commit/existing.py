@@ -99,6 +99,12 @@ def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str)
     was = {column.name: column for column in old.columns}
     for column in columns:
         known = was[column.name]
+        if mode == "batch" and known.kind == "fixed" and None in (known.dtype, known.shape):
+            raise InvalidWriteError(
+                f"The manifest of {path} names no shape that all rows of column `{column.name}` have, as older "
+                f"versions let them differ: nothing can be appended. `safetensors-spark verify {path}` names the "
+                "shards that differ. Write to another directory, or overwrite it."
+            )
         if mode == "batch" and differ(known, column):
             raise refuse(f"column `{column.name}` as", shown(known), shown(column))
         if None not in (known.dtype, column.dtype) and known.dtype != column.dtype:

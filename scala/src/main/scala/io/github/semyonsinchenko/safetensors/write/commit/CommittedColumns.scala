@@ -1,7 +1,7 @@
 package io.github.semyonsinchenko.safetensors.write.commit
 
 import io.github.semyonsinchenko.safetensors.common.DataException
-import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord, DatasetMode, Manifest}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetMode, Manifest}
 import io.github.semyonsinchenko.safetensors.write.shards.{ColumnSummary, Difference}
 
 /** The columns of a dataset after a commit. */
@@ -30,15 +30,12 @@ private[write] object CommittedColumns {
 
   private def agreed(name: String, parts: Seq[Part]): ColumnRecord = {
     val found          = parts.flatMap(part => part.columns.find(_.name == name).map(part.place -> _))
-    val first          = found.head._2
     val (place, known) = found.find(_._2.shape.isDefined).getOrElse(found.head)
     for ((other, column) <- found if Difference.between(known, column))
       throw new DifferentRowsException(
         s"Column `$name`: ${Difference.show(column)} in $other, but ${Difference.show(
             known)} in $place. ${Difference.remedy(column, known)}.")
-    // Fixed rows whose shape is not known are those of an older version, which differ.
-    val merged = if (first.kind == ColumnKind.Fixed) first else known
-    merged.copy(sparkType = found.flatMap(_._2.sparkType).headOption)
+    known.copy(sparkType = found.flatMap(_._2.sparkType).headOption)
   }
 }
 

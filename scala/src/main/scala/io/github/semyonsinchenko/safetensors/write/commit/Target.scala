@@ -138,7 +138,11 @@ private[write] object Target {
     if (old.mode != plan.mode.ofDataset) differs("the mode", old.mode.name, plan.mode.ofDataset.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
-    for (column <- plan.columns; was <- old.schema.find(_.name == column.name)) {
+    for (column <- plan.appendingTo(old.schema).columns; was <- column.existing) {
+      if (old.mode == DatasetMode.Batch && isMixed(was)) throw new InvalidRequestException(
+        s"The manifest of $directory names no shape that all rows of column `${column.name}` have, as older versions let them differ: " +
+          s"nothing can be appended. `safetensors-spark verify $directory` names the shards that differ. Write to another " +
+          "directory, or overwrite it.")
       if (was.kind == ColumnKind.Ragged && column.kind == ColumnKind.Fixed) throw new InvalidRequestException(
         s"Column `${column.name}` of $directory is ragged. Name it in the option `${WriteOptions.Ragged.name}` of this write too, or " +
           "write to another directory.")
@@ -150,4 +154,8 @@ private[write] object Target {
         differs(s"column `${column.name}` as", there, dtype)
     }
   }
+
+  /** Whether rows of a batch dataset differ that may not: older versions did not check that. */
+  private def isMixed(column: ColumnRecord): Boolean =
+    column.kind == ColumnKind.Fixed && (column.dtype.isEmpty || column.shape.isEmpty)
 }
