@@ -121,6 +121,72 @@ def test_a_dataset_in_batches_can_be_inserted_into_itself(spark: SparkSession, p
     assert rows(spark.table(name(structs))) == [[1.5], [2.5], [3.5]] * 4
 
 
+KINDS = (
+    "SELECT array(id, 2) AS x, concat('row ', id) AS t, sequence(0, id % 3) AS ids, date'2026-01-01' AS day "
+    "FROM range(5)"
+)
+
+
+@pytest.mark.short
+def test_tensors_are_inserted_by_the_layout_in_the_name(spark: SparkSession, path: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} OPTIONS (batch_size 4, ragged 'ids') AS {KINDS}")
+    once = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path)).collect()
+    assert len(once) == 5
+    spark.sql(f"INSERT INTO {name(path, 'rows')} SELECT * FROM {table}")
+    decoded = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path))
+    assert sorted(decoded.collect()) == sorted(once * 2)
+    spark.sql(f"INSERT INTO {name(path, 'rows')} BY NAME SELECT x, day, t, ids FROM {table} LIMIT 1")
+    spark.table(table).limit(1).writeTo(name(path, "rows")).append()
+    assert decoded.count() == 10
+    spark.sql(f"INSERT OVERWRITE {name(path, 'rows')} SELECT * FROM {table} WHERE get(st_to_array_long(x), 0) < 2")
+    decoded = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path))
+    assert decoded.dtypes == [("x", "array<bigint>"), ("t", "string"), ("ids", "array<bigint>"), ("day", "date")]
+    found, kept = decoded.collect(), [row for row in once if row["x"][0] < 2]
+    assert [row for row in found if row not in kept] == [row for row in kept if row not in found] == []
+    changed = "SELECT arr_to_st(array(1), array(1), 'F32') AS x, day, t, ids"
+    message = error_of(lambda: spark.sql(f"INSERT OVERWRITE {name(path, 'rows')} BY NAME {changed} FROM {table}"))
+    assert_says(message, "`x`", "F32 [1]", "the rows of the dataset have I64 [2]")
+
+
+def test_tensors_by_key_are_inserted_by_the_layout_in_the_name(spark: SparkSession, path: Path, table: str) -> None:
+    other = path.with_name("other")
+    for place, key in ((table, "a"), (name(other), "b")):
+        spark.sql(f"CREATE TABLE {place} OPTIONS (name_col 'k') AS SELECT '{key}' AS k, array(1.5F) AS v")
+    spark.sql(f"INSERT INTO {name(path, 'long')} SELECT * FROM {name(other)}")
+    assert sorted(row["tensor_key"] for row in spark.table(table).collect()) == ["a", "b"]
+    spark.sql(f"CREATE OR REPLACE TABLE {table} OPTIONS (name_col 'k') AS SELECT 'a' AS k, 1 AS v, 2 AS w")
+    message = error_of(lambda: spark.sql(f"INSERT INTO {name(path, 'long')} SELECT * FROM {name(other)}"))
+    assert_says(message, "`long`", "cannot be written", "like those that were written")
+
+
+@pytest.mark.short
+def test_insert_by_key_takes_the_key_first_and_columns_by_position(spark: SparkSession, path: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} OPTIONS (name_col 'id') AS SELECT array(1F) AS x, array(2L) AS y, 0 AS id")
+    spark.sql(f"INSERT INTO {table} VALUES (1, array(3), array(4))")
+    spark.sql(f"INSERT INTO {table} SELECT 2 AS y, array(5) AS id, array(6)")
+    spark.sql(f"INSERT INTO {table} (y, id, x) VALUES (array(8), 3, array(7))")
+    spark.sql(f"INSERT INTO {table} BY NAME SELECT array(9) AS x, array(10) AS y, 4 AS id")
+    spark.sql("SELECT array(12) AS y, 5 AS id, array(11) AS x").writeTo(table).append()
+    found = {key: tensor.array.tolist() for shard in Dataset(path).shards for key, tensor in load(shard).items()}
+    assert found == {f"{key}__{column}": [2 * key + 1 + at] for key in range(6) for at, column in enumerate("xy")}
+    before = listing(path)
+    with no_job(spark):
+        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} SELECT array(1), array(2), 6")), "`id`", "ARRAY")
+        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (7, array(1))")), "ARITY_MISMATCH", "`id`")
+    assert listing(path) == before
+
+
+def test_numbers_by_key_are_inserted_by_name(spark: SparkSession, path: Path, table: str) -> None:
+    """Which of the columns had the keys is not recorded, and a number could be one."""
+    spark.sql(f"CREATE TABLE {table} OPTIONS (name_col 'id') AS SELECT 1 AS y, 2 AS id")
+    spark.sql(f"INSERT INTO {table} SELECT 3 AS y, 4 AS id")
+    assert {key: tensor.array.tolist() for one in Dataset(path).shards for key, tensor in load(one).items()} == {
+        "2": 1,
+        "4": 3,
+    }
+    assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (5, 6)")), "`id`", "AS id")
+
+
 @pytest.mark.short
 def test_insert_goes_on_with_the_options_of_the_last_write(spark: SparkSession, path: Path, table: str) -> None:
     create(spark, table, 1.5)
@@ -336,10 +402,12 @@ REFUSALS = {
     "INSERT INTO {table} BY NAME SELECT array(1.5F) AS y": ["`y`"],
     "INSERT INTO {table} SELECT 'a'": ["`x`", "STRING"],
     "INSERT INTO {table} SELECT * FROM {table}": ["`x`", "STRUCT", "ARRAY<FLOAT>"],
+    "INSERT INTO safetensors.wide.`{path}` SELECT * FROM {table}": ["`wide`", "cannot be written"],
     "DROP TABLE {table}": ["cannot be dropped", "directory"],
     "DROP TABLE {table} PURGE": ["PURGE"],
-    "TRUNCATE TABLE {table}": ["truncate"],
-    "DELETE FROM {table}": ["delete"],
+    "TRUNCATE TABLE {table}": ["cannot be deleted", "INSERT OVERWRITE", "directory"],
+    "DELETE FROM {table}": ["cannot be deleted", "INSERT OVERWRITE", "directory"],
+    "DELETE FROM {table} WHERE x IS NOT NULL": ["cannot be deleted", "INSERT OVERWRITE", "directory"],
     "ALTER TABLE {table} ADD COLUMN y int": ["cannot be altered", "CREATE OR REPLACE"],
     "ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')": ["cannot be altered", "CREATE OR REPLACE"],
     "ALTER TABLE {table} RENAME TO {new}": ["cannot be renamed", "directory"],

@@ -248,6 +248,50 @@ def test_an_append_of_other_inner_dimensions_is_refused(spark: SparkSession, pat
     assert listing(path) == before
 
 
+KINDS = "ids array<bigint>, v array<array<float>>, t string, raw binary, day date, ts timestamp_ntz, x array<float>"
+
+
+def test_tensors_are_appended_as_the_kinds_of_the_dataset(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    moment = datetime.datetime(2024, 2, 29, 12, 30)
+    rows = [
+        ([1, 2, 3], [[1.5, 2.5]], "née 😀", b"\xff", DAY, moment, [0.5]),
+        ([], [], "", b"", DAY, moment, [1.5]),
+    ]
+    once = write_kinds(spark, path, KINDS, *rows, ragged="ids,v")
+    tensors = spark.read.format("safetensors").options(layout="rows", inferSchema="true").load(str(path))
+    dataset = write(tensors, path, batch_size=2, metadata="{}")
+    first, again = dataset.shards
+    assert again.read_bytes() == first.read_bytes()
+    assert dataset.manifest["schema"] == once.manifest["schema"]
+    assert verify(path).faults == []
+    other = write_kinds(spark, tmp_path / "other", "t string, raw binary", ("a", b"a"))
+    assert_says(error_of(lambda: write(tensors, other.path, batch_size=2)), "columns raw, t,")
+
+
+@pytest.mark.parametrize(
+    ("column", "tensor", "words"),
+    [
+        ("x string", ("ff", "1", "U8"), ["`x`", "row 0", "not valid UTF-8"]),
+        ("x string", ("61", "1", "I8"), ["`x`", "row 0", "I8 [1]", "U8 [?]"]),
+        ("x string", ("6161", "1, 2", "U8"), ["`x`", "row 0", "U8 [1, 2]", "U8 [?]"]),
+        ("x binary", ("61", "", "U8"), ["`x`", "row 0", "U8 []", "first dimension"]),
+        ("x date", ("61", "", "U8"), ["`x`", "row 0", "U8 []", "I32 []"]),
+        ("x timestamp", ("0000000000000000", "1", "I64"), ["`x`", "row 0", "I64 [1]", "I64 []"]),
+    ],
+)
+def test_tensors_unlike_those_of_the_dataset_are_refused(
+    spark: SparkSession, path: Path, column: str, tensor: tuple[str, str, str], words: list[str]
+) -> None:
+    values = {"string": "a", "binary": b"a", "date": DAY, "timestamp": EPOCH}
+    write_kinds(spark, path, column, (values[column.split()[1]],))
+    before = listing(path)
+    data, shape, dtype = tensor
+    sql = f"SELECT named_struct('data', X'{data}', 'shape', array({shape}), 'dtype', '{dtype}') AS x"
+    rows = spark.sql(sql).selectExpr("CAST(x AS struct<data: binary, shape: array<int>, dtype: string>) AS x")
+    assert_says(error_of(lambda: write(rows, path, batch_size=1)), *words)
+    assert listing(path) == before
+
+
 def test_an_append_of_empty_rows_has_the_shape_of_the_dataset(spark: SparkSession, path: Path) -> None:
     write_kinds(spark, path, "x array<array<int>>", ([[1, 2]],), ragged="x")
     dataset = write_kinds(spark, path, "x array<array<int>>", ([],), ragged="x")

@@ -218,6 +218,18 @@ def test_dtypes_that_differ_from_the_types_come_back_as_the_types(spark: SparkSe
     assert tuples(rows_of(spark, path, "image array<array<float>>")) == [([[1.0, 2.0], [3.0, 4.0]],)]
 
 
+def test_vectors_come_back_dense_and_as_arrays_where_a_schema_says_so(spark: SparkSession, path: Path) -> None:
+    vectors = [Vectors.dense([0.5, -1.0]), Vectors.sparse(2, {1: 3.0})]
+    source = spark.createDataFrame([(vector, vector) for vector in vectors], ["v", "r"]).coalesce(1)
+    write(source, path, batch_size=2, ragged="r", dtype='{"v": "F32"}')
+    back = rows_of(spark, path)
+    assert dict(back.dtypes) == dict(source.dtypes)
+    assert tuples(back) == [(Vectors.dense(vector.toArray()),) * 2 for vector in vectors]
+    arrays = [vector.toArray().tolist() for vector in vectors]
+    assert tuples(rows_of(spark, path, "v array<double>, r array<double>")) == [(array, array) for array in arrays]
+    assert tuples(rows_of(spark, path, "v array<float>")) == [(array,) for array in arrays]
+
+
 def test_kinds_of_files_without_a_manifest(spark: SparkSession, path: Path, tmp_path: Path) -> None:
     source = frame(
         spark,

@@ -200,6 +200,18 @@ def test_what_could_not_be_read_is_refused_before_anything_is_written(
     assert files(warehouse(spark) / table) == {}
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM {}", "DELETE FROM {} WHERE y = 7", "TRUNCATE TABLE {}"])
+def test_rows_are_not_deleted_and_the_error_says_what_to_do(spark: SparkSession, table: str, statement: str) -> None:
+    create(spark, table)
+    spark.sql(f"INSERT INTO {table} VALUES {VALUES}")
+    assert_says(error_of(lambda: spark.sql(statement.format(table))), "cannot be deleted", "INSERT OVERWRITE")
+    assert rows(spark, table) == ROWS
+    spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE y <> 7")
+    assert rows(spark, table) == ROWS[1:]
+    spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE false")
+    assert rows(spark, table) == []
+
+
 def test_numbers_of_another_dtype_come_back_as_declared(spark: SparkSession, table: str) -> None:
     create(
         spark,

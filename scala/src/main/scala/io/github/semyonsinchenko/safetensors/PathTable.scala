@@ -6,26 +6,28 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.connector.catalog.{TableCapability, TableCatalog}
 import org.apache.spark.sql.connector.read.ScanBuilder
-import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{DatasetMode, Location, Manifest, Snapshot}
-import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference, StoredTypes}
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, DatasetMode, Location, Manifest, Snapshot}
+import io.github.semyonsinchenko.safetensors.read.{Layout, ReadOptions, SchemaInference}
 import io.github.semyonsinchenko.safetensors.write.plan.WriteOptions
 
 /**
  * A table of the catalog: the data at a path.
  *
  * @param options the options that the table was loaded with, including its layout
- * @param isTyped whether its columns are those that were written. If so, Spark gives inserted rows the names and types of its
- *                columns; if not, rows of any columns are written, and tensors are read.
+ * @param isTyped whether its columns are those of inserted rows. If so, Spark gives rows the names and types of its columns; if
+ *                not, rows of any columns are written, and tensors are read.
+ * @param like    the columns of the dataset, if inserted rows are the tensors of such
  */
 private[safetensors] final class PathTable private (
     override val schema: StructType,
     private val options: CaseInsensitiveStringMap,
     private val loaded: Snapshot,
-    isTyped: Boolean = false)
+    isTyped: Boolean = false,
+    override protected val like: Seq[ColumnRecord] = Nil)
     extends SafetensorsTable(schema, options, Some(loaded)) {
 
   override def capabilities(): util.Set[TableCapability] =
@@ -108,25 +110,18 @@ private[safetensors] object PathTable {
   }
 
   /**
-   * The same for a write. A dataset in batches has the columns and types that were written, so that INSERT takes columns by
-   * position, as Spark does everywhere. One by key has columns of any types, and does not record where the keys were.
+   * The same for a write. A dataset has the columns and types that were written, so that INSERT takes columns by position, as Spark
+   * does everywhere. If the name has a layout, they are those that this layout reads.
    *
    * @throws NoDataException if there is nothing there
    */
-  def ofWrite(asked: CaseInsensitiveStringMap): PathTable = {
+  def ofWrite(asked: CaseInsensitiveStringMap, layout: Option[Layout]): PathTable = {
     val table = of(asked)
-    val columns =
-      manifestOf(table.options, table.loaded).filter(_.mode == DatasetMode.Batch).toSeq.flatMap(_.schema)
-    val types = columns.map(StoredTypes.of)
-    if (columns.isEmpty || types.exists(_.isEmpty)) table
-    else {
-      // A null is an error of the write, which names the row.
-      val fields = columns.zip(types.flatten).map { case (column, of) =>
-        StructField(column.name, of)
-      }
-      val options = new CaseInsensitiveStringMap(Map(ReadOptions.RowLayout.name -> Layout.Rows.name).asJava)
-      new PathTable(StructType(fields), SafetensorsTable.merged(table.options, options), table.loaded,
-        isTyped = true)
+    manifestOf(table.options, table.loaded).fold(table) { manifest =>
+      val tensors = layout.map(InsertedColumns.tensors(_, manifest, table.schema, table.name()))
+      tensors.orElse(InsertedColumns.written(manifest)).fold(table)(columns =>
+        new PathTable(columns, table.options, table.loaded, isTyped = true,
+          tensors.fold(Seq.empty[ColumnRecord])(_ => manifest.schema)))
     }
   }
 

@@ -48,7 +48,7 @@ final class SafetensorsCatalog extends StagingTableCatalog with LayoutNamespaces
   // For a write. Only this exception lets Spark create a missing table. For a read, it would lead to a message about Spark's
   // own path-based tables.
   override def loadTable(ident: Identifier, privileges: util.Set[TableWritePrivilege]): Table =
-    try PathTable.ofWrite(optionsOf(ident))
+    try PathTable.ofWrite(optionsOf(ident), layoutOf(ident))
     catch { case _: NoDataException => throw new NoSuchTableException(ident) }
 
   override def loadTable(ident: Identifier, version: String): Table = refuse("has no versions", "")

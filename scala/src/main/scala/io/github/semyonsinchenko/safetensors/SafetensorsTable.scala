@@ -10,13 +10,20 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.read.ScanBuilder
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, WriteBuilder}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidRequestException, OptionSpec}
-import io.github.semyonsinchenko.safetensors.dataset.{Location, SharedSnapshot, Snapshot, SnapshotTable}
+import io.github.semyonsinchenko.safetensors.dataset.{
+  ColumnRecord,
+  Location,
+  SharedSnapshot,
+  Snapshot,
+  SnapshotTable
+}
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, ReadSource, SafetensorsScanBuilder}
 import io.github.semyonsinchenko.safetensors.read.columns.ColumnNames
 import io.github.semyonsinchenko.safetensors.write.SafetensorsWriteBuilder
@@ -40,6 +47,7 @@ class SafetensorsTable(
     with SnapshotTable
     with SupportsRead
     with SupportsWrite
+    with SupportsDeleteV2
     with SupportsMetadataColumns {
 
   // Spark's errors parse it as an identifier.
@@ -114,8 +122,22 @@ class SafetensorsTable(
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     val options = optionsOfWrite(info.options)
-    new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options))
+    new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options), like)
   }
+
+  /** The columns that written rows must be like, also if they replace all others; empty if they may be any. */
+  protected def like: Seq[ColumnRecord] = Nil
+
+  // DELETE and TRUNCATE are supported so that they can say what to do instead.
+  override def canDeleteWhere(predicates: Array[Predicate]): Boolean = refuseDelete()
+
+  override def deleteWhere(predicates: Array[Predicate]): Unit = refuseDelete()
+
+  override def truncateTable(): Boolean = refuseDelete()
+
+  private def refuseDelete(): Nothing = throw new InvalidRequestException(
+    s"Rows of ${name()} cannot be deleted: a dataset is only replaced as a whole. Use INSERT OVERWRITE with a query for the rows " +
+      "to keep, for none with WHERE false, or delete the directory.")
 
   /** What to do with an existing dataset, unless the write overwrites it. */
   protected def existing: Existing = Existing.Keep

@@ -27,7 +27,11 @@ private[safetensors] object StoredTypes {
   def of(record: ColumnRecord): Option[DataType] =
     StoredColumn.of(record).map(stored => withNulls(DecodedTypes.of(stored)))
 
-  private def withNulls(of: DataType): DataType = of match {
+  /** The same of a column whose rows may differ, as tensors by key may. */
+  def named(record: ColumnRecord): Option[DataType] =
+    record.sparkType.flatMap(DecodedTypes.named).map(withNulls)
+
+  def withNulls(of: DataType): DataType = of match {
     case ArrayType(element, _) => ArrayType(withNulls(element))
     case StructType(fields) =>
       StructType(fields.map(field => StructField(field.name, withNulls(field.dataType))))

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{ColumnReference, Metrics}
-import io.github.semyonsinchenko.safetensors.dataset.Location
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnRecord, Location}
 import io.github.semyonsinchenko.safetensors.write.commit.{Existing, Target}
 import io.github.semyonsinchenko.safetensors.write.plan.{WriteMode, WriteOptions, WritePlan}
 import io.github.semyonsinchenko.safetensors.write.shards.WriteMetrics
@@ -18,12 +18,14 @@ import io.github.semyonsinchenko.safetensors.write.shards.WriteMetrics
  * Checks a write in full, before any task and for EXPLAIN too.
  *
  * @param untruncated what becomes of what is there, if the write does not ask to overwrite it
+ * @param like        the columns that the rows must be like, also if the write overwrites; empty if that takes any
  */
 private[safetensors] final class SafetensorsWriteBuilder(
     schema: StructType,
     options: CaseInsensitiveStringMap,
     untruncated: Existing,
-    conf: Configuration)
+    conf: Configuration,
+    like: Seq[ColumnRecord] = Nil)
     extends WriteBuilder
     with SupportsTruncate {
 
@@ -35,7 +37,7 @@ private[safetensors] final class SafetensorsWriteBuilder(
   }
 
   override def build(): Write = {
-    val asked  = WritePlan.of(WriteOptions.of(options), schema)
+    val asked  = WritePlan.of(WriteOptions.of(options), schema).appendingTo(like)
     val target = Target.of(Location.one(options, conf), existing, asked, conf)
     val plan   = target.buckets.fold(asked)(asked.inBuckets).appendingTo(target.columns)
     new SafetensorsWrite(plan, target, conf)

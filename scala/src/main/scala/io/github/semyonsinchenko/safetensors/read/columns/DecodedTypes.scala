@@ -59,10 +59,12 @@ private[read] object DecodedTypes {
 
   /** The type in the manifest, if it can be read and the column can be decoded to it. */
   private def written(column: StoredColumn): Option[DataType] =
-    column.written.flatMap(text =>
-      if (vectorText.contains(text)) newVector
-      else Try(CatalystSqlParser.parseDataType(text)).toOption.map(withoutNulls)).filter(to =>
-      TensorStruct.matches(to) || canConvert(to, column))
+    column.written.flatMap(named).filter(to => TensorStruct.matches(to) || canConvert(to, column))
+
+  /** The type that a manifest names; none if it is not known here. */
+  def named(text: String): Option[DataType] =
+    if (vectorText.contains(text)) newVector
+    else Try(CatalystSqlParser.parseDataType(text)).toOption.map(withoutNulls)
 
   // A manifest does not tell whether elements may be null. None is.
   private def withoutNulls(of: DataType): DataType = of match {

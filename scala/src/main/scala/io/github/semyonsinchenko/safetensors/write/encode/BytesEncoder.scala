@@ -3,6 +3,7 @@ package io.github.semyonsinchenko.safetensors.write.encode
 import java.nio.ByteBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.unsafe.types.UTF8String
 
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.RowBytes
@@ -28,11 +29,14 @@ private[encode] object BytesEncoder {
   // A Spark string may hold any bytes.
   private def utf8(row: InternalRow, ordinal: Int): ByteBuffer = {
     val string = row.getUTF8String(ordinal)
-    if (!string.isValid) throw new InvalidCellException(
-      s"`${string.toValidString.take(MaxShown)}`, a string whose bytes are not valid UTF-8 (shown as \ufffd). Repair it with " +
-        "`make_valid_utf8`, or cast the column to binary")
+    checkUtf8(string)
     string.getByteBuffer
   }
+
+  /** @throws InvalidCellException if a string has other bytes */
+  def checkUtf8(string: UTF8String): Unit = if (!string.isValid) throw new InvalidCellException(
+    s"`${string.toValidString.take(MaxShown)}`, a string whose bytes are not valid UTF-8 (shown as \ufffd). Repair it with " +
+      "`make_valid_utf8`, or cast the column to binary")
 
   private val MaxShown = 80
 }

@@ -6,7 +6,7 @@ import io.github.semyonsinchenko.safetensors.write.plan.{CellType, ColumnPlan}
 private[write] object CellEncoders {
 
   def of(column: ColumnPlan): CellEncoder = column.cells match {
-    case CellType.Tensor => new TensorEncoder(column.dtype, shapeOf(column))
+    case CellType.Tensor => new TensorEncoder(column.dtype, shapeOf(column), column.isText)
     case CellType.Text   => BytesEncoder.text
     case CellType.Bytes  => BytesEncoder.binary
     case numbers: CellType.Numbers =>

@@ -12,8 +12,13 @@ import io.github.semyonsinchenko.safetensors.write.memory.Payload
  *
  * @param dtype the dtype that every struct must have; none to use the struct's own
  * @param shape replaces the shape of every sample, with the same number of elements; none to use the struct's own
+ * @param isText whether the bytes must be UTF-8
  */
-private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq[Int]]) extends CellEncoder {
+private[write] final class TensorEncoder(
+    dtype: Option[Dtype],
+    shape: Option[Seq[Int]],
+    isText: Boolean = false)
+    extends CellEncoder {
 
   private var last: Sample          = _
   private var lastDtype: UTF8String = _
@@ -29,6 +34,7 @@ private[write] final class TensorEncoder(dtype: Option[Dtype], shape: Option[Seq
     val bytes = TensorStruct.data(struct)
     if (bytes.remaining != lastSize) throw new InvalidCellException(
       s"${bytes.remaining} bytes of data, but shape ${Sample.show(dims.toSeq)} of ${last.dtype} takes $lastSize")
+    if (isText) BytesEncoder.checkUtf8(UTF8String.fromBytes(bytes.array, bytes.position, bytes.remaining))
     payloadOf(last.dtype).append(bytes)
     last
   }

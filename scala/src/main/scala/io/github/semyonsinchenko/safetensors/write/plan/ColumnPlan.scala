@@ -16,7 +16,7 @@ import io.github.semyonsinchenko.safetensors.types.TensorStruct
  * @param dtype     the dtype of its tensors; none if each Tensor Struct has its own
  * @param shape     the shape of a sample, or of a value if the kind has offsets; none if the rows say it
  * @param sparkType the name of the column's type
- * @param existing  the column in the dataset that a batch is appended to
+ * @param existing  the column in the dataset whose rows those of a batch must be like
  */
 final case class ColumnPlan(
     name: String,
@@ -29,8 +29,19 @@ final case class ColumnPlan(
     sparkType: String,
     existing: Option[ColumnRecord] = None) {
 
+  def isText: Boolean = kind == ColumnKind.Text
+
   /** How many tensors a shard of a batch has of this column. */
   def tensors: Int = if (kind.hasOffsets) 2 else 1
+
+  /** Tensor Structs are stored as the dataset stores the column: those of text stay text. */
+  private[plan] def appendingTo(record: ColumnRecord): ColumnPlan = {
+    val own = if (cells == CellType.Tensor) record.sparkType.getOrElse(sparkType) else sparkType
+    if (cells != CellType.Tensor || record.kind == ColumnKind.Fixed)
+      copy(existing = Some(record), sparkType = own)
+    else copy(existing = Some(record), sparkType = own, kind = record.kind,
+      shape = shape.filterNot(_ => record.kind.hasOffsets))
+  }
 
   /** What the manifest says of the column. */
   def record(dtype: Option[Dtype], shape: Option[Seq[Int]]): ColumnRecord =

@@ -30,9 +30,10 @@ final case class WritePlan(
     if (kinds.isEmpty) metadata else metadata + (WritePlan.ColumnKinds -> HeaderWriter.jsonOf(kinds.toMap))
   }
 
-  /** The plan of an append to a dataset with these columns. */
-  def appendingTo(existing: Seq[ColumnRecord]): WritePlan =
-    copy(columns = columns.map(column => column.copy(existing = existing.find(_.name == column.name))))
+  /** The plan of a write whose rows are to be like those of a dataset with these columns, in their order. */
+  def appendingTo(existing: Seq[ColumnRecord]): WritePlan = copy(columns = columns
+    .map(column => existing.find(_.name == column.name).fold(column)(column.appendingTo))
+    .sortBy(column => existing.indexWhere(_.name == column.name)))
 
   /** How many buckets of keys the shards are in; none if they are not in buckets. */
   def buckets: Option[Int] = mode match {
@@ -97,7 +98,9 @@ object WritePlan {
   private def resolve(mode: WriteMode, schema: StructType): WriteMode = mode match {
     case batch: WriteMode.Batch => batch
     case keyed: WriteMode.KeyValue =>
-      val name = resolve(WriteOptions.NameColumn, keyed.nameColumn, schema)
+      val name = find(keyed.nameColumn, schema.fieldNames.toSeq).getOrElse(throw new InvalidRequestException(
+          s"Option `name_col` names `${keyed.nameColumn}`, but the columns are: ${schema.fieldNames.mkString(", ")}. Name the column " +
+            s"of keys so (in SQL: AS ${keyed.nameColumn})."))
       if (!isKey(schema(name).dataType)) throw new InvalidRequestException(
         s"Option `name_col` names `$name`, which is ${schema(name).dataType.simpleString}, but keys are strings or integers. " +
           "Cast it.")
