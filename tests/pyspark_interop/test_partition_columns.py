@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, ByteType, DataType, IntegerType
 from safetensors.numpy import save_file
 
+from safetensors_spark.dataset import open_dataset
 from spark_io import TENSOR_STRUCT, assert_says, error_of, read, wide_schema, write
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -240,3 +241,41 @@ def test_a_table_in_sql_is_pruned_by_its_partitions(spark: SparkSession, tmp_pat
         assert spark.sql("SELECT tensor.data, k FROM parted WHERE k = 'b'").collect() == [(bytearray(b"\1"), "b")]
     finally:
         spark.sql("DROP TABLE parted")
+
+
+PARTITIONED = {
+    "ints": ["k=1", "k=-2", "k=007", "k=10"],
+    "longs": ["k=1", "k=3000000000"],
+    "doubles": ["k=1.5", "k=2", "k=-.5"],
+    "dates": ["k=2026-11-21", "k=2024-02-29"],
+    "times": ["k=2026-11-21 10%3A00%3A00", "k=2026-11-21 10%3A00%3A00.5"],
+    "text": ["k=a%2Fb", "k=100%25", "k=a b", "k=ключ", "k=1"],
+    "nested": ["day=2026-11-20/hour=1", "day=2026-11-20/hour=2", "day=2026-11-21/hour=1"],
+}
+
+
+@pytest.mark.parametrize("folders", PARTITIONED.values(), ids=PARTITIONED)
+def test_python_opens_the_rows_that_spark_reads(spark: SparkSession, tmp_path: Path, folders: list[str]) -> None:
+    rows = spark.range(20).selectExpr("array(cast(id as float), 0.5F) x", "concat('row ', id) caption", "id % 4 part")
+    for number, folder in enumerate(folders):
+        write(rows.where(f"part = {number % 4}").drop("part").coalesce(1), tmp_path / folder, batch_size=3)
+    time_zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        table = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(tmp_path))
+        expected: Any = table.toPandas()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(time_zone))
+    dataset = open_dataset(tmp_path)
+    assert [column.name for column in dataset.columns] == table.columns
+    assert [sample["caption"] for sample in dataset] == list(expected["caption"])
+    assert dataset["x"].tolist() == [list(x) for x in expected["x"]]
+    for name in table.columns[2:]:
+        found = dataset[name]
+        if isinstance(found, np.ndarray) and found.dtype.kind != "M":
+            assert found.dtype == expected[name].dtype
+            assert found.tolist() == expected[name].tolist()
+        elif isinstance(found, np.ndarray):
+            assert (found.astype("M8[us]") == np.array(list(expected[name]), "M8[us]")).all()
+        else:
+            assert list(found) == list(expected[name])

@@ -9,7 +9,7 @@ import pytest
 
 import safetensors_spark as sts
 from handmade import Handmade, new_part
-from safetensors_spark._files.contents import look
+from safetensors_spark._files.look import look
 from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark._files.verify import verify_contents
 from safetensors_spark.dataset import open_store

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from handmade import Handmade, new_part
-from safetensors_spark._files.contents import look
+from safetensors_spark._files.look import look
 from safetensors_spark._files.verify import verify_contents
 from safetensors_spark.dataset import verify
 

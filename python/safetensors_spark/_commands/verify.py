@@ -41,7 +41,7 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    from safetensors_spark._files.contents import look
+    from safetensors_spark._files.look import look
     from safetensors_spark._files.verify import verify_contents
 
     contents = look(args.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -15,9 +15,10 @@ import numpy as np
 
 from safetensors_spark._errors import DamagedShardError, counted, printable
 from safetensors_spark._files.column_kinds import columns_in, has_kinds, rows_tensor
-from safetensors_spark._files.contents import Contents, Kind, look
+from safetensors_spark._files.contents import Contents, Kind
 from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.header import Header
+from safetensors_spark._files.look import look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.tensors import TensorInfo, Tensors
@@ -52,7 +53,7 @@ class _Tensors(Sequence[Tensor]):
     """The tensors of all files, made as they are asked for: there may be millions."""
 
     def __init__(self, files: Sequence[tuple[str, Tensors]]) -> None:
-        self._files = files
+        self.files = files
         self._ends = list(accumulate(len(tensors) for _, tensors in files))
 
     def __len__(self) -> int:
@@ -67,15 +68,15 @@ class _Tensors(Sequence[Tensor]):
             return [self[one] for one in range(len(self))[number]]
         at = range(len(self))[number]
         which = bisect_right(self._ends, at)
-        file, tensors = self._files[which]
+        file, tensors = self.files[which]
         return _tensor(file, tensors[at - self._ends[which] + len(tensors)])
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (_tensor(file, tensor) for file, tensors in self._files for tensor in tensors)
+        return (_tensor(file, tensor) for file, tensors in self.files for tensor in tensors)
 
     def dtypes(self) -> Iterator[tuple[str, int, int, int]]:
         """A dtype, and how many tensors, elements and bytes it has: for each shape in each file."""
-        for _, tensors in self._files:
+        for _, tensors in self.files:
             counts = np.bincount(tensors.kind_of, minlength=len(tensors.kinds)).tolist()
             for (dtype, shape), count in zip(tensors.kinds, counts, strict=True):
                 elements = count * math.prod(shape)
@@ -99,8 +100,10 @@ class Inspection:
         tensors: all tensors; of a dataset in batches, whose shards all have its columns, none are listed.
     """
 
-    def __init__(self, contents: Contents, headers: Sequence[Header]) -> None:
-        """`headers` are those of the shards; none where the manifest tells enough."""
+    def __init__(
+        self, contents: Contents, headers: Sequence[Header], parts: Mapping[str, Inspection] | None = None
+    ) -> None:
+        """`headers` are those of the shards; none where the manifest tells enough. `parts` are the contents'."""
         self.location: str = contents.location
         self.kind: Kind = contents.kind
         self.shards: tuple[Shard, ...] = contents.shards
@@ -115,6 +118,25 @@ class Inspection:
         self._contents = contents
         tensors = ((shard.file, header.tensors) for shard, header in zip(self.shards, headers, strict=False))
         self._tensors = _Tensors(list(tensors))
+        if parts:
+            self._join(parts)
+
+    def _join(self, parts: Mapping[str, Inspection]) -> None:
+        below = [(path, shard) for path, part in parts.items() for shard in part.shards]
+        self.shards = tuple(replace(shard, file=f"{path}/{shard.file}") for path, shard in below)
+        self._tensors = _Tensors(
+            [(f"{path}/{file}", tensors) for path, part in parts.items() for file, tensors in part._tensors.files]
+        )
+        counts = [part.samples for part in parts.values() if part.samples is not None]
+        if len(counts) == len(parts) and not any(part._by_key for part in parts.values()):
+            self.samples, self.columns = (
+                sum(counts),
+                (*_common(list(parts.values())), *self._contents.partition_columns),
+            )
+
+    @property
+    def _by_key(self) -> bool:
+        return self.manifest is not None and self.manifest.mode != "batch"
 
     @property
     def tensors(self) -> Sequence[Tensor]:
@@ -159,7 +181,7 @@ class Inspection:
         }
 
     def __repr__(self) -> str:
-        if self.samples is None or (self.manifest and self.manifest.mode != "batch"):
+        if self.samples is None or self._by_key:
             what = counted(len(self.tensors), "tensor")
         else:
             what = f"{counted(self.samples, 'sample')} of {counted(len(self.columns), 'column')}"
@@ -211,6 +233,17 @@ def _columns(files: Sequence[Header]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
+def _common(parts: Sequence[Inspection]) -> Iterator[Column]:
+    """The columns that all partitions have."""
+    named = [{column.name: column for column in part.columns} for part in parts if part.columns]
+    for name in named[0] if named else ():
+        found = [columns[name] for columns in named if name in columns]
+        if len(found) == len(named):
+            yield replace(
+                found[0], dtype=_only({one.dtype for one in found}), shape=_only({one.shape for one in found})
+            )
+
+
 def _only(values: set[_T]) -> _T | None:
     """The one that all agree in."""
     return next(iter(values)) if len(values) == 1 else None
@@ -230,7 +263,14 @@ def inspect(path: str | os.PathLike[str], storage_options: StorageOptions | None
         InvalidManifestError, InvalidCheckpointError, InvalidFileError: a file is not valid.
     """
     contents = look(path, storage_options)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return _inspected(contents, threads)
+
+
+def _inspected(contents: Contents, threads: ThreadPoolExecutor) -> Inspection:
     if contents.manifest and contents.manifest.mode == "batch":
         return Inspection(contents, ())
-    with ThreadPoolExecutor(_THREADS) as threads:
-        return Inspection(contents, list(threads.map(contents.header, contents.shards)))
+    if contents.parts:
+        parts = {path: _inspected(part.contents, threads) for path, part in contents.parts.items()}
+        return Inspection(contents, (), parts)
+    return Inspection(contents, list(threads.map(contents.header, contents.shards)))

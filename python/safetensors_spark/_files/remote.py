@@ -61,9 +61,19 @@ class RemoteFolder:
         """The URL without secrets, for errors and reports."""
         return without_secrets(str(self.filesystem.unstrip_protocol(self._root)))
 
+    def folders(self) -> list[str]:
+        """The names of the folders directly in it."""
+        found = (one["name"].partition("?")[0] for one in self._listed() if one["type"] == "directory")
+        names = (name.rstrip("/").rpartition("/")[2] for name in found)
+        return [unquote(name) if self.is_http else name for name in names]
+
+    def below(self, name: str) -> RemoteFolder:
+        """The folder by this name in it."""
+        return RemoteFolder(self.filesystem, self.path_of(name))
+
     def names(self) -> dict[str, int]:
         """The files directly in it, and their lengths. An HTTP server tells them by a page of links, if at all."""
-        found = self.call("", lambda: self.filesystem.ls(self.path_of(""), detail=True, refresh=True))
+        found = self._listed()
         sizes = {one["name"].rsplit("/", 1)[-1]: one["size"] for one in found if one["type"] == "file"}
         return self.lengths(unquote(name.partition("?")[0]) for name in sizes) if self.is_http else sizes
 
@@ -115,6 +125,11 @@ class RemoteFolder:
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The versions of those of these files that are there. Listings tell them in other words, if at all."""
         return self._of_each(names, self.version)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        return cast(
+            list[dict[str, Any]], self.call("", lambda: self.filesystem.ls(self.path_of(""), detail=True, refresh=True))
+        )
 
     def _about(self, name: str) -> Mapping[str, Any]:
         # Some file systems remember what they have listed.

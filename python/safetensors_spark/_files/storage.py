@@ -126,6 +126,15 @@ class LocalFolder:
                         raise
         return lengths
 
+    def folders(self) -> list[str]:
+        """The names of the folders directly in it."""
+        with os.scandir(self.path) as entries:
+            return [entry.name for entry in entries if _no_file(entry) == FOLDER]
+
+    def below(self, name: str) -> LocalFolder:
+        """The folder by this name in it."""
+        return LocalFolder(self.path / name)
+
     def left_out(self) -> dict[str, str]:
         """What is directly in it and is neither a file nor absent by now: what it is, by name.
 

@@ -13,10 +13,11 @@ from functools import partial
 from safetensors_spark._errors import DamagedShardError, InvalidFileError, InvalidIndexError
 from safetensors_spark._files.checksum import checksum
 from safetensors_spark._files.column_kinds import columns_in, kinds_in, rows_tensor
-from safetensors_spark._files.contents import SUFFIX, Contents, look
+from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.header import Header
 from safetensors_spark._files.index import IndexEntry, TensorIndex
 from safetensors_spark._files.key_buckets import buckets_of
+from safetensors_spark._files.look import SUFFIX, look
 from safetensors_spark._files.manifest import KeyBucket, Manifest, Shard
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark._files.tensors import TensorInfo
@@ -72,6 +73,8 @@ def verify(
 
 def verify_contents(contents: Contents, workers: int, progress: Progress) -> Report:
     """Check what a path has, as `verify` does."""
+    if contents.parts:
+        return _of_parts(contents, workers, progress)
     report = Report(files=len(contents.shards))
     with ThreadPoolExecutor(workers) as threads:
         checked = list(threads.map(lambda shard: _Checked(contents, shard, progress), contents.shards))
@@ -85,6 +88,21 @@ def verify_contents(contents: Contents, workers: int, progress: Progress) -> Rep
         )
         report.notes += _leftovers(contents)
         _against_index(contents, contents.manifest, checked, report)
+    return report
+
+
+def _of_parts(contents: Contents, workers: int, progress: Progress) -> Report:
+    """What is wrong with each partition by itself."""
+    report = Report()
+    for path, part in contents.parts.items():
+        found = verify_contents(part.contents, workers, progress)
+        report.faults += [Fault(f"{path}/{fault.file}", fault.what) for fault in found.faults]
+        report.notes += [f"{path}: {note}" for note in found.notes]
+        report.files += found.files
+        report.bytes += found.bytes
+        report.tensors += found.tensors
+        if found.index_entries is not None:
+            report.index_entries = (report.index_entries or 0) + found.index_entries
     return report
 
 

@@ -135,10 +135,12 @@ class _Window:
 def check_ragged(samples: Samples, what: str) -> None:
     """Raises `SafetensorsSparkError` for samples with a column of which there are no such things."""
     for column in samples._read:
-        if not column.has_offsets:
+        partition = column in samples.contents.partition_columns
+        if partition or not column.has_offsets:
             raise SafetensorsSparkError(
-                f"{samples.location}: the column `{column.name:.200}` is {column.kind}, and {what} are of columns "
-                "whose samples differ in length: name those with `open_dataset(..., columns=[...])`."
+                f"{samples.location}: the column `{column.name:.200}` is "
+                f"{'of partitions' if partition else column.kind}, and {what} are of columns whose samples differ in "
+                "length: name those with `open_dataset(..., columns=[...])`."
             )
     if not samples.columns:
         raise SafetensorsSparkError(f"{samples.location} is read without columns, of which there are no {what}.")

@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 
 from safetensors_spark._errors import SafetensorsSparkError, counted, printable
-from safetensors_spark._files.column_kinds import columns_in, with_shape
-from safetensors_spark._files.contents import Contents, look
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.look import look
 from safetensors_spark._files.manifest import Column, Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import StorageOptions
@@ -22,6 +22,7 @@ from safetensors_spark.dataset._best_fit import Long
 from safetensors_spark.dataset._block_order import BlockSamples
 from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
+from safetensors_spark.dataset._choose import choose
 from safetensors_spark.dataset._pack import PackedSamples, Packs, Padding
 from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
@@ -44,7 +45,7 @@ def open_dataset(
     cache_dir: str | os.PathLike[str] | None = None,
     cache_bytes: int = 50 << 30,
 ) -> Dataset:
-    """Open a dataset that was written with `batch_size`, or a folder of safetensors files, by samples.
+    """Open a dataset that was written with `batch_size`, or a folder of safetensors files or partitions, by samples.
 
     Args:
         path: the folder: a local path, or a URL of fsspec.
@@ -57,12 +58,22 @@ def open_dataset(
     Of a folder without a manifest the files are taken in the order of their names; the first dimension of their
     tensors, in which those of a file must agree, counts samples.
 
+    Partitions are folders of such datasets or files that are named `key=value`, also below each other. They are taken
+    in the order of their names, as one dataset, whose last columns are the keys. Types are those that Spark infers:
+    integers of 32 or 64 bits, doubles, dates, times or text. Files of which no column is read are not opened.
+
     Raises:
         FileNotFoundError: there is no dataset.
         InvalidManifestError, InvalidFileError: what tells of the samples cannot be relied on.
         SafetensorsSparkError: it is a dataset by key, which has no samples; or a column is not in it.
     """
     contents = look(path, storage_options)
+    for one in (contents, *(part.contents for part in contents.parts.values())):
+        _check_batches(one)
+    return Dataset(contents.pinned(), columns, fetcher(contents.folder, cache_dir, cache_bytes))
+
+
+def _check_batches(contents: Contents) -> None:
     if contents.kind == "checkpoint":
         raise SafetensorsSparkError(
             f"{contents.location} is a checkpoint, which has no samples: open it with `open_store`."
@@ -72,7 +83,6 @@ def open_dataset(
             f"{contents.location} was written by key, and has no samples: read it with `open_store`, or with Spark and "
             "`layout=long`."
         )
-    return Dataset(contents.pinned(), columns, fetcher(contents.folder, cache_dir, cache_bytes))
 
 
 class Dataset(Batched):
@@ -92,15 +102,15 @@ class Dataset(Batched):
 
     def __init__(self, contents: Contents, columns: Sequence[str] | None, files: Local | Downloads) -> None:
         self._contents = contents
-        self._all_columns = _columns(contents)
-        self.samples = Samples(contents, _chosen(contents, self._all_columns, columns), files)
+        self._columns = choose(contents, columns)
+        self.samples = Samples(contents, self._columns, files)
         self._open = self.samples.open(as_array)
         self._times = times(self.samples.kinds)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Name, dtype and shape of a sample, where all samples agree in them, of the columns that are read."""
-        return tuple(column for column in self._all_columns if column.name in self.samples.columns)
+        return self._columns
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -109,7 +119,7 @@ class Dataset(Batched):
 
     @property
     def manifest(self) -> Manifest | None:
-        """What the dataset says of itself; None for a folder of files."""
+        """What the dataset says of itself; None for a folder of files or of partitions."""
         return self._contents.manifest
 
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
@@ -262,34 +272,9 @@ class Dataset(Batched):
         return with_times(self._times, batch)
 
 
-def _columns(contents: Contents) -> tuple[Column, ...]:
-    if contents.manifest:
-        return contents.manifest.columns
-    first, *others = contents.shards
-    columns = columns_in(contents.header(first), f"{contents.folder.location}/{first.file}")
-    for shard in others:
-        if all(column.shape is not None for column in columns):
-            break
-        found = contents.header(shard).by_name
-        columns = tuple(with_shape(column, found.get(column.name)) for column in columns)
-    return columns
-
-
 def _shown(column: Column) -> str:
     if column.kind in ("text", "binary"):
         return f"{column.name:.100} {column.kind}"
     shape = "" if column.shape is None else f" {list(column.shape)}"
     kind = "" if column.kind == "fixed" else f" ({column.kind})"
     return f"{column.name:.100} {column.dtype or 'of unknown dtype'}{shape}{kind}"
-
-
-def _chosen(contents: Contents, columns: tuple[Column, ...], chosen: Sequence[str] | None) -> tuple[Column, ...]:
-    if isinstance(chosen, str):
-        raise TypeError(f"columns is the string {chosen!r:.200}, expected a list of names: columns=[{chosen!r:.200}]")
-    if chosen is None:
-        return columns
-    named = {column.name: column for column in columns}
-    unknown = [name for name in chosen if name not in named]
-    if unknown:
-        raise SafetensorsSparkError(f"{contents.location} has no column `{unknown[0]}`; it has {', '.join(named)}.")
-    return tuple(named[name] for name in chosen)

@@ -16,7 +16,8 @@ def length_column(samples: Samples, name: str | None, asker: str) -> str:
 
     Raises `SafetensorsSparkError` if there is none.
     """
-    lengthy = [column.name for column in samples._read if column.has_offsets]
+    partitions = samples.contents.partition_columns
+    lengthy = [column.name for column in samples._read if column.has_offsets and column not in partitions]
     ragged = [one for one in lengthy if samples.kinds[one] == "ragged"]
     if name is None and len(ragged) == 1:
         return ragged[0]

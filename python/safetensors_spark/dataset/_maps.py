@@ -37,7 +37,7 @@ def check_whole(contents: Contents, shard: Shard, found: Mapped) -> None:
     """Raises `DamagedShardError`, or `DatasetChangedError`, for a mapped shard that was cut off: see `Mapped`."""
     length = found.cut_to()
     if length is not None:
-        raise changed(contents) or DamagedShardError(
+        raise changed(contents, shard) or DamagedShardError(
             f"{contents.folder.location}/{shard.file} has been cut off to {length} bytes of {len(found.data)} while it "
             "was in use: restore it, and open it again."
         )
@@ -47,7 +47,7 @@ def check_length(contents: Contents, shard: Shard, length: int) -> None:
     """Raises `DamagedShardError`, or `DatasetChangedError`, for a shard that has another length than it should have."""
     if length != shard.bytes:
         detail = f"{contents.folder.location}/{shard.file} has {length} bytes, expected {shard.bytes}."
-        raise changed(contents) or DamagedShardError(detail)
+        raise changed(contents, shard) or DamagedShardError(detail)
 
 
 def missing(contents: Contents, shard: Shard) -> Exception:
@@ -56,11 +56,13 @@ def missing(contents: Contents, shard: Shard) -> Exception:
         f"{contents.folder.location}/{shard.file} is not there: the dataset has lost it. `safetensors-spark verify` "
         "tells what else is wrong."
     )
-    return changed(contents) or FileNotFoundError(printable(what))
+    return changed(contents, shard) or FileNotFoundError(printable(what))
 
 
-def changed(contents: Contents) -> DatasetChangedError | None:
-    """What to say if the dataset is not the one that was opened."""
+def changed(contents: Contents, shard: Shard | None = None) -> DatasetChangedError | None:
+    """What to say if the dataset is not the one that was opened; of partitions, the one that has the shard."""
+    if shard and (part := contents.part(shard)):
+        contents = part.contents
     manifest = contents.manifest
     if manifest is None:
         return None

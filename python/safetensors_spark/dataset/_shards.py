@@ -101,18 +101,37 @@ class OpenShards(Generic[T]):
 
     def _map(self, shard: Shard) -> OpenShard[T]:
         name = f"{self._contents.folder.location}/{shard.file}"
+        constants = self._constants(shard, name)
+        if len(constants) == len(self._columns):
+            return OpenShard(constants, _whole)
         file = map_file(self._contents, shard, self._files)
         mapped = file.data
         header = read_header(lambda start, end: mapped[start:end].tobytes(), len(mapped), name)
         if self._contents.manifest is None:
             self._check_kinds(kinds_in(header, name), name)
         columns = {
-            column.name: self._column(mapped, header, column, shard.samples or 0, name) for column in self._columns
+            column.name: constants[column.name]
+            if column.name in constants
+            else self._column(mapped, header, column, shard.samples or 0, name)
+            for column in self._columns
         }
         return OpenShard(columns, partial(check_whole, self._contents, shard, file))
 
+    def _constants(self, shard: Shard, file: str) -> dict[str, T]:
+        """The columns that have one value in the whole shard, which its folder's name says."""
+        part = self._contents.part(shard)
+        if part is None:
+            return {}
+        return {
+            column.name: self._view(constant(column, part.values[column.name], shard.samples or 0, file))
+            for column in self._columns
+            if column.name in part.values
+        }
+
     def _check_kinds(self, found: Mapping[str, Kind], file: str) -> None:
         for column in self._columns:
+            if column in self._contents.partition_columns:
+                continue
             kind = found.get(column.name, "fixed")
             if kind != column.kind:
                 raise InvalidTensorError(
@@ -140,6 +159,21 @@ class OpenShards(Generic[T]):
             return self._view(ShardColumn(place, column.kind, tensor.dtype, (count, *shape), data, offsets))
         except (ValueError, OverflowError) as error:
             raise InvalidTensorError(f"{file}: tensor `{column.name}`: {error}") from None
+
+
+def _whole() -> None:
+    """Nothing of the file is read."""
+
+
+def constant(column: Column, value: bytes | None, samples: int, file: str) -> ShardColumn:
+    """A column with the same value in all samples, as if the file had it."""
+    assert value is not None
+    assert column.dtype is not None
+    data, offsets = np.frombuffer(value * samples, np.uint8), None
+    if column.has_offsets:
+        offsets = np.arange(samples + 1, dtype=np.int64) * len(value)
+    shape = (len(data),) if column.has_offsets else (samples,)
+    return ShardColumn(f"{file}: column `{column.name}`", column.kind, column.dtype, shape, data, offsets)
 
 
 def unlike(

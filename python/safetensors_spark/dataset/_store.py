@@ -12,7 +12,8 @@ import numpy as np
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError, counted
 from safetensors_spark._extras import import_now
 from safetensors_spark._files.cached_property import cached_property
-from safetensors_spark._files.contents import Contents, look
+from safetensors_spark._files.contents import Contents
+from safetensors_spark._files.look import look
 from safetensors_spark._files.manifest import Manifest, Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.remote import RemoteFolder
@@ -45,6 +46,11 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
         SafetensorsSparkError: it is a dataset in batches, which has no keys.
     """
     contents = look(path, storage_options)
+    if contents.kind == "partitions":
+        raise SafetensorsSparkError(
+            f"{contents.location} holds folders of partitions, such as `{next(iter(contents.parts))}`: open one of "
+            "them, or read all with Spark and `layout=long`."
+        )
     if contents.manifest and contents.manifest.mode != "key_value":
         raise SafetensorsSparkError(
             f"{contents.location} was written in batches, and has no keys: read it with `open_dataset`."
