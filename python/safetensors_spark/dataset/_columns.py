@@ -205,12 +205,12 @@ class Chosen(Generic[D, T]):
             found = Ragged(memory.rows.reshape(-1), spans.offsets, kind, origin)
         return found, partial(spans.copy, [column.rows for column in columns], memory)
 
-    def _runs_of(self, name: str, begin: int, end: int) -> list[Array]:
+    def _runs_of(self, name: str, begin: int, end: int) -> list[memoryview]:
         """Rows that follow each other are copied at once."""
         starts = np.append(begin, begin + 1 + np.flatnonzero(np.diff(self._runs[begin:end])))
         counts = np.diff(starts, append=end)
         runs = zip(self._which[starts].tolist(), self._rows[starts].tolist(), counts.tolist(), strict=True)
-        return [self._columns[name][shard].rows[row : row + count] for shard, row, count in runs]
+        return [self._columns[name][shard].rows[row : row + count].reshape(-1).data for shard, row, count in runs]
 
     def _rows_of(self, name: str) -> Rows:
         """The column's bytes of all samples, which are few for each."""

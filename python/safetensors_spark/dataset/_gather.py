@@ -13,7 +13,7 @@ from safetensors_spark._files.numpy_dtypes import Array
 # can count the bytes of an array of them over all of an address space.
 LARGE = 64 << 10
 # So many bytes stay in the processor's cache until they are copied again.
-_CACHED = 512 << 10
+CACHED = 512 << 10
 
 
 class Rows:
@@ -66,7 +66,7 @@ class Rows:
 
     def pieces(self, begin: int, end: int) -> Iterator[Array]:
         """Copies of them, of a number that stays in the processor's cache until it is copied again."""
-        at_once = _CACHED // self._rows.shape[1] + 1
+        at_once = CACHED // self._rows.shape[1] + 1
         for some in range(begin, end, at_once):
             yield self._rows[self._numbers[some : min(some + at_once, end)]]
 

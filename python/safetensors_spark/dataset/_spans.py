@@ -64,8 +64,9 @@ class Spans:
             rows = Rows(columns, which, starts * width, width, lengths)
             memory.gather(rows, 0, len(rows))
         else:
-            runs = zip(which.tolist(), starts.tolist(), (starts + lengths).tolist(), strict=True)
-            memory.fill([columns[column][start:end] for column, start, end in runs])
+            views = [column.reshape(-1).data for column in columns]
+            runs = zip(which.tolist(), (starts * width).tolist(), ((starts + lengths) * width).tolist(), strict=True)
+            memory.fill([views[column][start:end] for column, start, end in runs])
 
     def _runs(self) -> tuple[Array, Array, Array]:
         """The same values in fewer rows, none of them empty: those that follow each other are one."""

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.multiprocessing import get_sharing_strategy
 from torch.utils.data import get_worker_info
 
-from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._gather import Rows
 from safetensors_spark.dataset._memory import Memory, Own
 
@@ -28,26 +27,25 @@ class Shared:
     def tensor(self, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
         return torch.empty(0, dtype=dtype).set_(self._storage, 0, shape)
 
-    def fill(self, pieces: Iterable[Array]) -> None:
+    def fill(self, pieces: Iterable[memoryview]) -> None:
         put = self._write if get_sharing_strategy() == "file_descriptor" else self._copy
         at = 0
         for piece in pieces:
-            put(piece.reshape(-1), at)
-            at += piece.size
+            put(piece, at)
+            at += len(piece)
 
     def gather(self, rows: Rows, begin: int, end: int) -> None:
-        self.fill(rows.pieces(begin, end))
+        self.fill(piece.reshape(-1).data for piece in rows.pieces(begin, end))
 
-    def _write(self, content: Array, at: int) -> None:
+    def _write(self, left: memoryview, at: int) -> None:
         # The storage's own, which DataLoader sends: it is not to be closed.
         file, _ = self._storage._share_fd_cpu_()
-        left = content.data
         while left:
             written = os.pwrite(file, left, at)
             left, at = left[written:], at + written
 
-    def _copy(self, content: Array, at: int) -> None:
-        self.tensor(torch.uint8, (self._storage.nbytes(),)).numpy()[at : at + content.size] = content
+    def _copy(self, content: memoryview, at: int) -> None:
+        self.tensor(torch.uint8, (self._storage.nbytes(),)).numpy().data[at : at + len(content)] = content
 
 
 def new(dtype: torch.dtype, shape: tuple[int, ...], width: int) -> tuple[Tensor, Memory]:
