@@ -123,15 +123,6 @@ def test_an_overwrite_may_have_another_shape(spark: SparkSession, path: Path) ->
     assert replaced.manifest["schema"][0]["shape"] == [2]
 
 
-def test_shapes_that_varied_in_an_older_version_stay_null(spark: SparkSession, path: Path) -> None:
-    older = write(growing(spark, 1, 1), path, batch_size=1)
-    older.manifest["schema"][0] |= {"shape": None}
-    (path / MANIFEST).write_text(json.dumps(older.manifest))
-    (path / f".{MANIFEST}.crc").unlink(missing_ok=True)
-    appended = write(growing(spark, 3, 1).where("size(x) = 3"), path, batch_size=1)
-    assert appended.manifest["schema"] == [{"name": "x", "dtype": "I32", "shape": None, "type": "array<int>"}]
-
-
 def test_shape_is_known_once_rows_have_come(spark: SparkSession, path: Path) -> None:
     column = {"name": "x", "dtype": "I32", "type": "array<int>"}
     assert write(numbers(spark, 0), path, batch_size=1).manifest["schema"] == [column | {"shape": None}]
