@@ -222,21 +222,29 @@ def test_a_string_that_is_not_utf_8(spark: SparkSession, path: Path) -> None:
     assert listing(path) == {}
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "words"),
-    [
-        ({"ragged": "x"}, {}, ["Column `x`", "is ragged", "option `ragged`", "another directory"]),
-        ({}, {"ragged": "x"}, ["column `x` as fixed", "with ragged", "overwrite"]),
-    ],
-)
-def test_an_append_of_another_kind_is_refused(
-    spark: SparkSession, path: Path, first: dict[str, Any], then: dict[str, Any], words: list[str]
-) -> None:
+def test_an_append_of_another_kind_is_refused(spark: SparkSession, path: Path) -> None:
     df = frame(spark, "x array<int>", ([1, 2],))
-    write(df, path, batch_size=1, **first)
+    write(df, path, batch_size=1)
     before = listing(path)
     with no_job(spark):
-        assert_says(error_of(lambda: write(df, path, batch_size=1, **then)), *words)
+        message = error_of(lambda: write(df, path, batch_size=1, ragged="x"))
+    assert_says(message, "column `x` as fixed", "with ragged", "overwrite")
+    assert listing(path) == before
+
+
+def test_an_append_is_ragged_where_the_dataset_is(spark: SparkSession, path: Path) -> None:
+    schema = "x array<int>, m array<array<int>>"
+    write_kinds(spark, path, schema, ([1, 2], [[1, 2]]), ragged='["x", "m"]')
+    dataset = write_kinds(spark, path, schema, ([3], []), ([], [[3, 4], [5, 6]]))
+    loaded = load_file(dataset.shards[1])
+    assert (loaded["x"].tolist(), loaded["x.offsets"].tolist()) == ([3], [0, 1, 1])
+    assert (loaded["m"].tolist(), loaded["m.offsets"].tolist()) == ([[3, 4], [5, 6]], [0, 0, 2])
+    before = listing(path)
+    with no_job(spark):
+        shaped = error_of(lambda: write_kinds(spark, path, schema, ([1, 2], [[1]]), shapes='{"x": [2]}'))
+        single = error_of(lambda: write_kinds(spark, path, "x int, m array<array<int>>", (1, [[1]])))
+    for message in (shaped, single):
+        assert_says(message, "column `x` as ragged", "with fixed")
     assert listing(path) == before
 
 

@@ -73,7 +73,7 @@ private[write] final class DatasetCommit(
     val found = PendingCommit.found(directory, conf)
     PendingCommit.withdraw(found, conf)
     val unchanged = Manifest.unchanged(directory, conf)
-    val old       = Target.check(directory, target.existing, plan, conf)
+    val old       = Target.check(directory, target.existing, _ => plan, conf)
     // The shards of a damaged manifest are not known, and stay.
     if (!old.contains(Target.Damaged)) PendingCommit.recover(directory, found, old, conf)
     (old, unchanged)

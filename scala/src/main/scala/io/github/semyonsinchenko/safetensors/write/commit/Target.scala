@@ -55,7 +55,9 @@ private[write] object Target {
 
   /** @throws InvalidRequestException if this write would mix with what is there, or make it unreadable */
   def of(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Target = {
-    val kept     = check(directory, existing, plan, conf).filter(_ => existing == Existing.Keep)
+    val kept =
+      check(directory, existing, old => plan.appendingTo(old.schema), conf).filter(_ =>
+        existing == Existing.Keep)
     val hasIndex = kept.exists(old => TensorIndex.exists(directory, old.indexParts, conf))
     kept.filter(_.shards.nonEmpty).foreach(checkBuckets(_, plan, directory))
     Target(directory, existing, plan.generateIndex || hasIndex, kept.flatMap(_.keyBuckets),
@@ -66,13 +68,18 @@ private[write] object Target {
    * The dataset that is there, if this write may go on. Checked when the write is planned, and again under the commit lock, as
    * other writes may have committed since.
    *
+   * @param plan what would be appended to the dataset
    * @throws InvalidRequestException if this write would mix with what is there, or make it unreadable
    */
-  def check(directory: Path, existing: Existing, plan: WritePlan, conf: Configuration): Option[Manifest] = {
+  def check(
+      directory: Path,
+      existing: Existing,
+      plan: Manifest => WritePlan,
+      conf: Configuration): Option[Manifest] = {
     checkDirectory(directory, conf)
     val found = old(directory, existing, conf)
     found match {
-      case Some(dataset) if existing == Existing.Keep => checkLike(dataset, plan, directory)
+      case Some(dataset) if existing == Existing.Keep => checkLike(dataset, plan(dataset), directory)
       case Some(_) if existing == Existing.Refuse     => refuseDataset(directory)
       case Some(_)                                    =>
       case None => list(directory, conf).find(isData).foreach(refuse(directory, _))
@@ -138,14 +145,13 @@ private[write] object Target {
     if (old.mode != plan.mode.ofDataset) differs("the mode", old.mode.name, plan.mode.ofDataset.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
-    for (column <- plan.appendingTo(old.schema).columns; was <- column.existing) {
+    for (column <- plan.columns; was <- old.schema.find(_.name == column.name)) {
       if (old.mode == DatasetMode.Batch && isMixed(was)) throw new InvalidRequestException(
         s"The manifest of $directory names no shape that all rows of column `${column.name}` have, as older versions let them differ: " +
           s"nothing can be appended. `safetensors-spark verify $directory` names the shards that differ. Write to another " +
           "directory, or overwrite it.")
-      if (was.kind == ColumnKind.Ragged && column.kind == ColumnKind.Fixed) throw new InvalidRequestException(
-        s"Column `${column.name}` of $directory is ragged. Name it in the option `${WriteOptions.Ragged.name}` of this write too, or " +
-          "write to another directory.")
+      if (was.kind == ColumnKind.Ragged && column.canBeRagged) throw new InvalidRequestException(
+        s"Column `${column.name}` of $directory is ragged: another write made it so after this one was planned. Write again.")
       if (was.kind != column.kind) differs(s"column `${column.name}` as", was.kind.name, column.kind.name)
       val planned = column.record(column.dtype, column.shape)
       if (plan.mode.isInstanceOf[WriteMode.Batch] && Difference.between(planned, was))

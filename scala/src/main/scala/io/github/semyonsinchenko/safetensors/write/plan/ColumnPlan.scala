@@ -34,14 +34,19 @@ final case class ColumnPlan(
   /** How many tensors a shard of a batch has of this column. */
   def tensors: Int = if (kind.hasOffsets) 2 else 1
 
-  /** Tensor Structs are stored as the dataset stores the column: those of text stay text. */
-  private[plan] def appendingTo(record: ColumnRecord): ColumnPlan = {
-    val own = if (cells == CellType.Tensor) record.sparkType.getOrElse(sparkType) else sparkType
-    if (cells != CellType.Tensor || record.kind == ColumnKind.Fixed)
-      copy(existing = Some(record), sparkType = own)
-    else copy(existing = Some(record), sparkType = own, kind = record.kind,
-      shape = shape.filterNot(_ => record.kind.hasOffsets))
+  /** Arrays are ragged where the dataset is. Tensor Structs are stored as it stores the column: those of text stay text. */
+  private[plan] def appendingTo(record: ColumnRecord): ColumnPlan = cells match {
+    case CellType.Tensor =>
+      val own = copy(existing = Some(record), sparkType = record.sparkType.getOrElse(sparkType))
+      if (record.kind == ColumnKind.Fixed) own
+      else own.copy(kind = record.kind, shape = shape.filterNot(_ => record.kind.hasOffsets))
+    case _ if record.kind == ColumnKind.Ragged && canBeRagged =>
+      copy(existing = Some(record), kind = ColumnKind.Ragged, shape = ColumnPlan.valueShape(cells))
+    case _ => copy(existing = Some(record))
   }
+
+  /** Whether its rows are of one shape, but neither single values nor of a shape that the options set. */
+  def canBeRagged: Boolean = kind == ColumnKind.Fixed && shape.isEmpty
 
   /** What the manifest says of the column. */
   def record(dtype: Option[Dtype], shape: Option[Seq[Int]]): ColumnRecord =
@@ -120,12 +125,18 @@ object ColumnPlan {
             "given another. Leave it out of `shapes`."))
       cells match {
         case _: CellType.Scalars | CellType.Text | CellType.Bytes => options.shape.orElse(Some(Nil))
-        case _: CellType.Arrays | CellType.Vectors if kind == ColumnKind.Ragged => Some(Nil)
-        case _                                                                  => options.shape
+        case _ if kind == ColumnKind.Ragged                       => ColumnPlan.valueShape(cells)
+        case _                                                    => options.shape
       }
     }
 
     private def refuse(message: String): Nothing = throw new InvalidRequestException(message)
+  }
+
+  /** The shape of one value of ragged rows; none if the rows say it. */
+  private def valueShape(cells: CellType): Option[Seq[Int]] = cells match {
+    case _: CellType.Arrays | CellType.Vectors => Some(Nil)
+    case _                                     => None
   }
 
   /** How rows of this type are stored in batches, unless an option says otherwise. */

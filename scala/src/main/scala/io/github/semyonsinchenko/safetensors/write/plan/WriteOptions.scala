@@ -117,7 +117,7 @@ object WriteOptions {
     None,
     "With `batch_size`, the columns of arrays, vectors or Tensor Structs whose first dimension differs by row, separated by " +
       "commas or as a JSON array. The values of all rows are in one tensor, and `{column}.offsets` says where each row begins. " +
-      "Columns of strings and binary values are stored so without this option."
+      "Columns of strings and binary values are stored so without this option, and an append does as the dataset does."
   )(parseColumns)
 
   val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
