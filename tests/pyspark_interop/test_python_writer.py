@@ -59,6 +59,62 @@ def test_tensors_by_key_have_the_bytes_that_spark_writes(spark: SparkSession, tm
     assert_same(write_python(tmp_path / "python", rows.toArrow(), **options), theirs)
 
 
+NUMBERS = [0.0, -0.0, 1.0, -1.0 / 3, 0.7, 100.5, -128.0, 120.0, 6.1e-5, 5.9e-8, -3e-8, 2.0**-133, 1e-45]
+OF_FLOATS = ["F16", "BF16", "F32", "F64", "I8", "I64", "F8_E4M3", "F8_E5M2"]
+OF_WHOLE = [*OF_FLOATS, "U8", "U16", "U32", "U64", "I16", "I32"]
+
+
+@pytest.mark.parametrize("rounding", ["truncate", "nearest_even"])
+def test_dtypes_and_shapes_have_the_bytes_that_spark_writes(spark: SparkSession, tmp_path: Path, rounding: Any) -> None:
+    specials = [*NUMBERS, float("inf"), float("-inf"), float("nan")]
+    floats = [float(np.float32(one)) for one in NUMBERS]
+    large = [(1 << 53) + 1, (1 << 60) + (1 << 52) + 1, (1 << 62) + 1, 3]
+    lists: dict[str, tuple[str, list[Any], list[str]]] = {
+        "f": ("array<float>", floats, OF_FLOATS), "d": ("array<double>", NUMBERS, OF_FLOATS),
+        "s": ("array<double>", specials, ["F16", "BF16", "F32", "F8_E4M3", "F8_E5M2"]),
+        "i": ("array<int>", [0, 1, 100, 127], OF_WHOLE), "l": ("array<bigint>", large, ["F32", "F64", "BF16", "U64"]),
+        "b": ("array<boolean>", [True, False], ["BOOL", "F16", "I8", "U64", "F8_E5M2"]),
+    }  # fmt: skip
+    names = {f"{name}_{dtype}": (name, dtype) for name, (_, _, dtypes) in lists.items() for dtype in dtypes}
+    rows = frame(
+        spark, ", ".join(f"{name} {lists[of][0]}" for name, (of, _) in names.items()),
+        tuple(lists[of][1] for of, _ in names.values()), tuple(lists[of][1][::-1] for of, _ in names.values()),
+    ).coalesce(1)  # fmt: skip
+    dtypes = {name: dtype for name, (_, dtype) in names.items()}
+    shapes = {name: [2, 2] for name, (of, _) in names.items() if of == "i"} | {"b_BOOL": [1, 2, 1]}
+    options: dict[str, Any] = {"batch_size": 2} | ({"rounding": rounding} if rounding != "truncate" else {})
+    theirs = write(rows, tmp_path / "spark", **options, dtype=json.dumps(dtypes), shapes=json.dumps(shapes))
+    ours = write_python(tmp_path / "python", rows.toArrow(), **options, dtype=dtypes, shapes=shapes)
+    assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 3}, {"name_col": "k"}], ids=["batch", "key"])
+def test_tensor_structs_have_the_bytes_that_spark_writes(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    rows = spark.range(0, 7, 1, 1).selectExpr(
+        "cast(id as string) k", "arr_to_st(array(id, id + 0.5D, 2, 3), array(2, 2), 'BF16') x",
+        "arr_to_st(sequence(0, id), array(cast(id as int) + 1), 'U8') r", "array(id) n",
+    )  # fmt: skip
+    if "batch_size" in options:
+        rows = rows.drop("k")
+        theirs = write(rows, tmp_path / "spark", **options, ragged='["r"]')
+        ours = write_python(tmp_path / "python", rows.toArrow(), **options, ragged=["r"])
+    else:
+        theirs = write(rows, tmp_path / "spark", **options)
+        ours = write_python(tmp_path / "python", rows.toArrow(), **options)
+    assert_same(ours, theirs)
+
+
+def test_no_rows_have_the_schema_that_spark_records(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0).selectExpr(
+        "array(1.5F) x", "id n", "'a' t", "array(array(id)) m", "arr_to_st(array(1), array(1), 'U8') s", "array(id) r"
+    )
+    theirs = write(rows, tmp_path / "spark", batch_size=3, ragged='["r"]')
+    ours = write_python(tmp_path / "python", rows.toArrow(), batch_size=3, ragged=["r"])
+    assert_same(ours, theirs)
+
+
 def test_shards_close_where_spark_closes_them(spark: SparkSession, tmp_path: Path) -> None:
     x = "array_repeat(cast(id as float), 150000 + cast(id as int) * 500) x"
     rows = spark.range(0, 130, 1, 1).selectExpr("cast(id as string) k", x)

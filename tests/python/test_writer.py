@@ -278,6 +278,10 @@ def test_nothing_is_appended_to_rows_of_different_shapes(path: Path) -> None:
         ({"name_col": "k", "target_shard_size_mb": 2}, "`target_shard_size_mb` is 2"),
         ({"name_col": "k", "ragged": ["x"]}, "`ragged` is for batches"),
         ({"batch_size": 1, "metadata": {"a": 1}}, "`metadata` is"),
+        ({"batch_size": 1, "dtype": "F23"}, "`dtype` is 'F23', expected one of"),
+        ({"batch_size": 1, "dtype": {"x": "float"}}, "`dtype` is .*, expected one of"),
+        ({"batch_size": 1, "shapes": {"x": [-1]}}, "`shapes` is .* expected a dictionary of shapes"),
+        ({"batch_size": 1, "rounding": "up"}, "`rounding` is 'up', expected one of truncate, nearest_even"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(path: Path, options: Any, message: str) -> None:
@@ -287,7 +291,47 @@ def test_options_that_do_not_fit_are_refused(path: Path, options: Any, message: 
 
 def test_no_rows_are_a_dataset_without_shards(path: Path) -> None:
     assert write(path, {"x": []}, batch_size=2) == []
-    assert manifest(path)["total_samples"] == 0
+    assert (manifest(path)["total_samples"], manifest(path)["schema"]) == (0, [])
+
+
+def test_columns_without_rows_keep_their_types(path: Path) -> None:
+    arrays = {"x": np.zeros((0, 3), np.float16), "n": np.zeros(0, np.int32)}
+    write(path / "arrays", arrays, batch_size=2)
+    assert schema(path / "arrays") == [("x", "F16", [3], None, "array<float>"), ("n", "I32", [], None, "int")]
+    table = arrow_table().slice(0, 0)
+    write(path / "arrow", table, batch_size=2, ragged=["ids"], dtype={"n": "U8"})
+    found = {column[0]: column[1:] for column in schema(path / "arrow")}
+    assert (found["v"], found["m"]) == (
+        ("F32", None, None, "array<float>"), ("I8", None, None, "array<array<tinyint>>"),
+    )  # fmt: skip
+    assert (found["ids"], found["s"]) == (("I64", [], "ragged", "array<bigint>"), ("U8", [], "text", "string"))
+    assert found["n"] == ("U8", [], None, "smallint")
+    write(path / "arrow", arrow_table(), batch_size=3, ragged=["ids"])
+    assert_is_arrow_table(path / "arrow")
+    with pytest.raises(InvalidWriteError, match="`s` is text, which only batches store"):
+        write(path / "keyed", table.select(["n", "s"]), name_col="n")
+
+
+def test_empty_lists_take_the_dtype_of_other_rows(path: Path) -> None:
+    write(path, {"ids": [[], np.zeros(0, np.int8)]}, {"ids": [[], []]}, batch_size=4, ragged="ids")
+    [_, shard] = write(path, {"ids": [[], []]}, batch_size=4)
+    assert load_file(shard)["ids"].dtype == np.int8
+    asked = write(path / "asked", {"ids": [[]]}, {"ids": [[1]]}, batch_size=4, ragged="ids", dtype={"ids": "I32"})
+    assert load_file(asked[0])["ids"].tolist() == [1]
+    assert schema(path / "asked")[0][1:] == ("I32", [], "ragged", "array<int>")
+    for ragged in ("ids", ()):
+        with pytest.raises(InvalidWriteError, match=r"`ids`: all rows so far are empty lists.*dtype=\{'ids': 'I64'\}"):
+            write(path / "unknown", {"ids": [[], []]}, batch_size=4, ragged=ragged)
+    [keyed] = write(path / "keyed", {"k": [1, 2], "x": [[], [2.5]]}, name_col="k", dtype="F32")
+    assert {name: array.tolist() for name, array in load_file(keyed).items()} == {"1": [], "2": [2.5]}
+
+
+def test_an_append_is_ragged_where_the_dataset_is(path: Path) -> None:
+    write(path, {"ids": [[1], [2, 3]]}, batch_size=2, ragged="ids")
+    shards = write(path, {"ids": [[4, 5], []]}, batch_size=2)
+    assert load_file(shards[1])["ids.offsets"].tolist() == [0, 2, 2]
+    with pytest.raises(InvalidWriteError, match="`ids` is ragged, by `ragged` or in the dataset"):
+        write(path, {"ids": [1, 2]}, batch_size=2)
 
 
 def test_keys_name_tensors(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from types import TracebackType
 from typing import Any, Literal
 
@@ -17,8 +17,10 @@ from safetensors_spark._files.manifest import Column, Manifest
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark.dataset._write.batch_shards import BatchShards, Tail, check_tensors
 from safetensors_spark.dataset._write.batches import chunks_of, columns_of
+from safetensors_spark.dataset._write.chunk import Chunk
 from safetensors_spark.dataset._write.key_shards import Duplicates, KeyShards
-from safetensors_spark.dataset._write.keyed_rows import keyed_rows, keys_of
+from safetensors_spark.dataset._write.keyed_rows import keyed_rows, keys_of, of_tensors
+from safetensors_spark.dataset._write.numbers import Rounding
 from safetensors_spark.dataset._write.options import options_of
 from safetensors_spark.dataset._write.shards import Shards
 
@@ -45,7 +47,7 @@ class DatasetWriter:
             `target_shard_size_mb`.
         name_col: the column of text or whole numbers that names tensors: each row and column becomes one.
         mode: `append`, `overwrite`, or `error` if there is a dataset.
-        ragged: columns whose rows differ in their first dimension.
+        ragged: columns whose rows differ in their first dimension. An append does as the dataset does.
         tail_strategy: what to do with rows that fill no batch: `write`, `drop` or `pad` them.
         kv_separator: with `name_col` and several columns, what is between key and column in a tensor's name.
         duplicates_strategy: with `name_col`, what to do with a key that is twice in a shard: `fail`, or keep the last
@@ -53,6 +55,11 @@ class DatasetWriter:
         target_shard_size_mb: with `name_col` or `batch_size="auto"`, megabytes of a shard, from 50 to 1000.
         generate_index: write an index of all tensors. With `name_col`, a key in two shards is then an error.
         metadata: `__metadata__` of every shard.
+        dtype: what numbers are written as: one name for all columns, or a dictionary by column. An integer dtype cuts
+            off the fraction of a float; a number that a dtype cannot hold is an error, except for F8, which saturates
+            as PyTorch does.
+        shapes: the shape of one row, by column, with as many elements as the rows have.
+        rounding: how numbers become F16 or BF16: `truncate`, or `nearest_even` as NumPy and PyTorch do.
         partition: the number in the names of this writer's shards.
         storage_options: for fsspec.
 
@@ -73,6 +80,9 @@ class DatasetWriter:
         target_shard_size_mb: int = 300,
         generate_index: bool = False,
         metadata: Mapping[str, str] | None = None,
+        dtype: str | Mapping[str, str] | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        rounding: Rounding = "truncate",
         partition: int = 0,
         storage_options: StorageOptions | None = None,
     ) -> None:
@@ -86,8 +96,12 @@ class DatasetWriter:
             "target_shard_size_mb": target_shard_size_mb,
             "generate_index": generate_index,
             "metadata": metadata,
+            "dtype": dtype,
+            "shapes": shapes,
+            "rounding": rounding,
         }
         self._options, recorded = options_of(mode, given)
+        self._of_columns = self._options.columns
         self._target = open_target(path, storage_options)
         self._plan = CommitPlan(mode, self._options.dataset_mode, recorded, self._options.generate_index)
         self._partition = partition
@@ -98,6 +112,8 @@ class DatasetWriter:
     def _begin(self) -> None:
         options = self._options
         self._columns: dict[str, Column] = {}
+        # What batches without rows tell, as long as there are no others.
+        self._of_no_rows: tuple[Column, ...] = ()
         self._shards = Shards(self._target, self._partition, options.metadata)
         rows = None if options.batch_size == "auto" else options.batch_size
         size = options.target_shard_size_mb * 1_000_000
@@ -115,27 +131,46 @@ class DatasetWriter:
         Raises `InvalidWriteError` for rows that differ in dtype or shape from those before, or are no tensors.
         """
         columns, convert = columns_of(batch)
-        if not columns or all(_is_empty(values) for values in columns.values()):
+        if not columns:
             return
-        if self._options.name_col is None:
-            chunks = chunks_of(columns, convert, self._ragged_of(columns))
+        self._of_columns.check_names([name for name in columns if name != self._options.name_col])
+        if all(_is_empty(values) for values in columns.values()):
+            self._write_nothing(columns, convert)
+        elif self._options.name_col is None:
+            chunks = [self._stored(chunk, None) for chunk in chunks_of(columns, convert, self._ragged_of(columns))]
             self._check([chunk.column for chunk in chunks])
             order = list(self._columns)
             self._by_batch.write(sorted(chunks, key=lambda chunk: order.index(chunk.column.name)))
         else:
             self._write_keyed(columns, convert, self._options.name_col)
 
-    def _ragged_of(self, columns: Mapping[str, Any]) -> Sequence[str]:
+    def _write_nothing(self, columns: dict[str, Any], convert: Any) -> None:
+        """Keep what columns without rows tell; lists tell nothing."""
+        columns.pop(self._options.name_col or "", None)
+        ragged = self._ragged_of(columns)
+        chunks = [convert(name, values, name in ragged) for name, values in columns.items()]
+        if self._options.name_col is not None:
+            chunks = [of_tensors(chunk) for chunk in chunks]
+        if not self._columns and all(chunk.is_typed for chunk in chunks):
+            self._of_no_rows = tuple(self._stored(chunk, None).column for chunk in chunks)
+            self._check_first(self._of_no_rows)
+
+    def _ragged_of(self, columns: Mapping[str, Any]) -> Collection[str]:
         for name in self._options.ragged:
             if name not in columns:
                 raise InvalidWriteError(f"`ragged` names `{name}`, but the columns to write are: {', '.join(columns)}.")
-        return self._options.ragged
+        return {*self._options.ragged, *(one.name for one in self._existing.values() if one.kind == "ragged")}
+
+    def _stored(self, chunk: Chunk, other: Column | None) -> Chunk:
+        """The rows as the options ask for them. `other` is the column of other rows."""
+        name = chunk.column.name
+        return self._of_columns.apply(chunk, self._columns.get(name) or self._existing.get(name) or other)
 
     def _write_keyed(self, columns: dict[str, Any], convert: Any, name_col: str) -> None:
         if name_col not in columns:
             raise InvalidWriteError(f"`name_col` names `{name_col}`, but the columns are: {', '.join(columns)}.")
         keys = keys_of(name_col, columns.pop(name_col))
-        rows = {name: keyed_rows(name, values, convert) for name, values in columns.items()}
+        rows = {name: keyed_rows(name, values, convert, self._stored) for name, values in columns.items()}
         for name, of_column in rows.items():
             if len(of_column) != len(keys):
                 raise InvalidWriteError(f"Column `{name}` has {len(of_column)} rows, but there are {len(keys)} keys.")
@@ -206,9 +241,8 @@ class DatasetWriter:
             self._by_batch.finish()
         else:
             self._by_key.finish()
-        record = WriteRecord(
-            self._shards.folder, self._plan.mode, tuple(self._columns.values()), tuple(self._shards.records)
-        )
+        columns = tuple(self._columns.values()) or self._of_no_rows
+        record = WriteRecord(self._shards.folder, self._plan.mode, columns, tuple(self._shards.records))
         self._begin()
         return record
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Kind
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
-from safetensors_spark.dataset._write.values import null_in
+from safetensors_spark.dataset._write.tensor_structs import chunk_of_structs, is_tensor_struct
+from safetensors_spark.dataset._write.values import null_in, single_values
 
 
 def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
@@ -20,15 +22,10 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
     """
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks)
-    if isinstance(array, pa.DictionaryArray):
-        array = array.dictionary_decode()
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    _check_nulls(name, array)
+    array = whole(name, column)
     kind = array.type
+    if is_tensor_struct(kind):
+        return chunk_of_structs(name, array, is_ragged)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _of_bytes(name, "text", array.cast(pa.large_string()))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -39,12 +36,35 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
         return _of_times(name, array)
     if is_ragged:
         if not _is_list(kind):
-            raise InvalidWriteError(
-                f"`ragged` names `{name}`, which is {kind}, without a dimension that could differ. Leave it out."
-            )
+            raise single_values(name)
         offsets, inner = _split(array)
-        return chunk_of(name, "ragged", _fixed(name, inner), offsets)
-    return chunk_of(name, "fixed", _fixed(name, array))
+        return _of_unknown_shape(chunk_of(name, "ragged", _fixed(name, inner), offsets), inner)
+    return _of_unknown_shape(chunk_of(name, "fixed", _fixed(name, array)), array)
+
+
+def whole(name: str, column: Any) -> Any:
+    """A column as one array, without nulls, dictionaries and extensions."""
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    _check_nulls(name, array)
+    return array
+
+
+def _of_unknown_shape(chunk: Chunk, array: Any) -> Chunk:
+    """Without a value, only lists of a fixed size tell how long they are."""
+    import pyarrow as pa
+
+    kind = array.type
+    while pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return chunk if len(array) or not _is_list(kind) else replace(chunk, column=replace(chunk.column, shape=None))
 
 
 def _check_nulls(name: str, array: Any) -> None:

@@ -101,7 +101,7 @@ def _tensors(parts: Sequence[Chunk], padding: int) -> list[Payload]:
     values = [part.values for part in parts]
     if parts[0].offsets is None:
         if padding:
-            values.append(np.zeros((padding, *shape), values[0].dtype))
+            values.append(np.zeros((padding, *values[0].shape[1:]), values[0].dtype))
         return [Payload(column.name, dtype, (sum(map(len, values)), *shape), values)]
     offsets = _offsets(parts, padding)
     return [

@@ -18,7 +18,7 @@ _SPARK_TYPES = {
     "U8": "smallint", "U16": "int", "U32": "bigint", "F16": "float", "BF16": "float",
     "F8_E4M3": "float", "F8_E5M2": "float",
 }  # fmt: skip
-_TENSOR_STRUCT = "struct<data:binary,shape:array<int>,dtype:string>"
+TENSOR_STRUCT = "struct<data:binary,shape:array<int>,dtype:string>"
 _OF_KIND = {kind: kind for kind in ("text", "binary", "date", "timestamp", "timestamp_ntz")} | {"text": "string"}
 
 
@@ -29,11 +29,28 @@ class Chunk:
     Attributes:
         values: of shape `[rows, *shape]`; with offsets of `[values, *shape]`.
         offsets: where each row begins in the values, and the last one ends; None for rows of one shape.
+        is_struct: whether the rows were Tensor Structs: of each value there are bytes, also of dtypes that NumPy lacks.
     """
 
     column: Column
     values: Array
     offsets: Array | None = None
+    is_struct: bool = False
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the rows tell their dtype. Empty lists do not."""
+        return self.column.type is not None
+
+    @property
+    def has_spark_type(self) -> bool:
+        """Whether a type of Spark has the values."""
+        return self.column.type != TENSOR_STRUCT
+
+    def row_of(self, index: int) -> int:
+        """The row of an element, by its place in the flattened values."""
+        value = index // max(math.prod(self.values.shape[1:]), 1)
+        return value if self.offsets is None else int(np.searchsorted(self.offsets, value, "right")) - 1
 
     def __len__(self) -> int:
         return len(self.values) if self.offsets is None else len(self.offsets) - 1
@@ -65,6 +82,13 @@ def chunk_of(name: str, kind: Kind, values: Array, offsets: Array | None = None)
     return Chunk(column, stored, None if offsets is None else np.ascontiguousarray(offsets, np.int64))
 
 
+def untyped(name: str, rows: int, shape: tuple[int, ...] | None, is_ragged: bool) -> Chunk:
+    """Rows that are empty lists, whose dtype is not known; of ragged ones not always the shape of a value."""
+    column = Column(name, None, shape, "ragged" if is_ragged else "fixed")
+    offsets = np.zeros(rows + 1, np.int64) if is_ragged else None
+    return Chunk(column, np.empty((0 if is_ragged else rows, *(shape or ()))), offsets)
+
+
 def check_text(chunk: Chunk) -> Chunk:
     """Raise `InvalidWriteError` for bytes that are not UTF-8, and for offsets that split a character."""
     if chunk.column.kind != "text" or chunk.offsets is None:
@@ -89,5 +113,10 @@ def column_of(name: str, dtype: str, shape: tuple[int, ...], kind: Kind) -> Colu
     """The column, with the Spark type of the equal array."""
     of_value = _SPARK_TYPES.get(dtype)
     depth = len(shape) + (kind in ("ragged", "text", "binary"))
-    of_rows = _TENSOR_STRUCT if of_value is None else "array<" * depth + of_value + ">" * depth
+    of_rows = TENSOR_STRUCT if of_value is None else "array<" * depth + of_value + ">" * depth
     return Column(name, dtype, shape, kind, _OF_KIND.get(kind, of_rows))
+
+
+def shown(shape: tuple[int, ...]) -> str:
+    """A shape, for errors."""
+    return f"[{', '.join(map(str, shape))}]"

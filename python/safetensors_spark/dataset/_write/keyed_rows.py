@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,9 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.header_writer import METADATA
 from safetensors_spark._files.manifest import Column
 from safetensors_spark._files.numpy_dtypes import Array
+from safetensors_spark.dataset._write.arrow_values import whole
 from safetensors_spark.dataset._write.chunk import Chunk, chunk_of
+from safetensors_spark.dataset._write.tensor_structs import chunks_of_structs, is_tensor_struct
 
 
 class KeyedRows:
@@ -52,21 +55,31 @@ class KeyedRows:
         return values.reshape(-1).view(np.uint8) if values.size else np.empty(0, np.uint8)
 
 
-def keyed_rows(name: str, values: Any, convert: Any) -> KeyedRows:
+def keyed_rows(name: str, values: Any, convert: Any, store: Callable[[Chunk, Column | None], Chunk]) -> KeyedRows:
     """The rows of a column, which may differ in dtype and shape.
+
+    Args:
+        store: makes of rows what is stored; the column is that of other rows, which tells the dtype of empty lists.
 
     Raises `InvalidWriteError` for what only batches store.
     """
+    chunks = [of_tensors(chunk) for chunk in _chunks(name, values, convert)]
+    typed = next((chunk.column for chunk in chunks if chunk.is_typed), None)
+    return KeyedRows([store(chunk, typed) for chunk in chunks])
+
+
+def _chunks(name: str, values: Any, convert: Any) -> list[Chunk]:
     try:
-        chunk = convert(name, values, False)
+        return [convert(name, values, False)]
     except InvalidWriteError:
+        if _is_of_arrow(values) and is_tensor_struct(values.type):
+            return chunks_of_structs(name, whole(name, values))
         if _is_of_arrow(values):
-            return KeyedRows(_lists(convert(name, values, True)))
+            return _lists(convert(name, values, True))
         rows = _rows_of(values)
         if rows is None:
             raise
-        return KeyedRows([_checked(convert(name, [row], False)) for row in rows])
-    return KeyedRows([_checked(chunk)])
+        return [convert(name, [row], False) for row in rows]
 
 
 def _rows_of(values: Any) -> list[Any] | None:
@@ -82,13 +95,14 @@ def _is_of_arrow(values: Any) -> bool:
 def _lists(ragged: Chunk) -> list[Chunk]:
     """Lists of different lengths, each as a row of its own shape."""
     if ragged.offsets is None or ragged.column.kind != "ragged":
-        return [_checked(ragged)]
+        return [ragged]
     ends = ragged.offsets.tolist()
     rows = (ragged.values[start:end] for start, end in pairwise(ends))
     return [chunk_of(ragged.column.name, "fixed", row[np.newaxis]) for row in rows]
 
 
-def _checked(chunk: Chunk) -> Chunk:
+def of_tensors(chunk: Chunk) -> Chunk:
+    """The same rows, if each is a tensor. Raises `InvalidWriteError` for what only batches store."""
     if chunk.column.kind != "fixed":
         raise InvalidWriteError(
             f"Column `{chunk.column.name}` is {chunk.column.kind}, which only batches store, with `batch_size`. Leave "

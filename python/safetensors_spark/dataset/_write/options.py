@@ -11,7 +11,9 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.commit.existing import SaveMode
 from safetensors_spark._files.manifest import Mode
 from safetensors_spark.dataset._write.batch_shards import Tail
+from safetensors_spark.dataset._write.column_options import ColumnOptions
 from safetensors_spark.dataset._write.key_shards import Duplicates
+from safetensors_spark.dataset._write.numbers import Rounding
 
 _LARGEST_BATCH = 2**31 - 1
 _MEGABYTES = range(50, 1001)
@@ -31,11 +33,15 @@ class WriteOptions:
     target_shard_size_mb: int
     generate_index: bool
     metadata: Mapping[str, str]
+    dtype: str | Mapping[str, str] | None
+    shapes: Mapping[str, Sequence[int]]
+    rounding: Rounding
 
     def __post_init__(self) -> None:
         _check_one_of("mode", self.mode, get_args(SaveMode))
         _check_one_of("tail_strategy", self.tail_strategy, get_args(Tail))
         _check_one_of("duplicates_strategy", self.duplicates_strategy, get_args(Duplicates))
+        _check_one_of("rounding", self.rounding, get_args(Rounding))
         if self.batch_size is None and self.name_col is None:
             raise InvalidWriteError(
                 "A write needs `batch_size`, the number of rows that make one shard or `auto`, or `name_col`, the "
@@ -71,6 +77,11 @@ class WriteOptions:
             raise InvalidWriteError(f"`metadata` is {self.metadata!r:.200}, expected a dictionary of strings.")
 
     @property
+    def columns(self) -> ColumnOptions:
+        """What they say of each column."""
+        return ColumnOptions(self.dtype, self.shapes, self.rounding)
+
+    @property
     def dataset_mode(self) -> Mode:
         return "batch" if self.name_col is None else "key_value"
 
@@ -90,6 +101,9 @@ _DEFAULTS: dict[str, Any] = {
     "target_shard_size_mb": 300,
     "generate_index": False,
     "metadata": {"format": "pt"},
+    "dtype": None,
+    "shapes": {},
+    "rounding": "truncate",
 }
 _IN_SPARK = {"duplicates_strategy": "duplicatesStrategy"}
 
@@ -98,8 +112,8 @@ def options_of(mode: str, given: Mapping[str, Any]) -> tuple[WriteOptions, dict[
     """The options, and those that differ from the defaults as the manifest has them."""
     ragged = (given["ragged"],) if isinstance(given["ragged"], str) else tuple(given["ragged"])
     values = dict(given) | {"ragged": ragged}
-    if values["metadata"] is None:
-        values["metadata"] = _DEFAULTS["metadata"]
+    for name in ("metadata", "shapes"):
+        values[name] = _DEFAULTS[name] if values[name] is None else dict(values[name])
     options = WriteOptions(cast(SaveMode, mode), **values)
     set_by_user = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     return options, {_IN_SPARK.get(name, name): _text(value) for name, value in set_by_user.items()}

@@ -12,7 +12,7 @@ from safetensors_spark._errors import InvalidTensorError, InvalidWriteError
 from safetensors_spark._files.manifest import Kind
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._ragged import Ragged
-from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
+from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of, untyped
 
 _EPOCH = "datetime64[us]"
 
@@ -49,9 +49,7 @@ def _of_array(name: str, values: Array, is_ragged: bool) -> Chunk:
         if not is_ragged:
             return chunk_of(name, "fixed", values)
         if values.ndim < 2:
-            raise InvalidWriteError(
-                f"`ragged` names `{name}`, whose rows are single values, without a dimension. Leave it out."
-            )
+            raise single_values(name)
         rows, length = values.shape[:2]
         flat = values.reshape(rows * length, *values.shape[2:])
         return chunk_of(name, "ragged", flat, np.arange(rows + 1, dtype=np.int64) * length)
@@ -94,6 +92,8 @@ def _numpy_of(tensor: Any) -> Array:
 
 
 def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
+    if not values:
+        return untyped(name, 0, None, is_ragged)
     first = next(iter(values), None)
     for row, value in enumerate(values):
         if value is None:
@@ -109,7 +109,8 @@ def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
     arrays = [
         _numpy_of(value) if _is_of("torch", value) else _array(name, row, value) for row, value in enumerate(values)
     ]
-    return _of_arrays(name, arrays, is_ragged)
+    tells = [array.size > 0 or hasattr(value, "dtype") for array, value in zip(arrays, values, strict=True)]
+    return _of_arrays(name, arrays, tells, is_ragged)
 
 
 def _encoded(name: str, row: int, value: Any) -> bytes:
@@ -157,24 +158,30 @@ def _array(name: str, row: int, value: Any) -> Array:
     return array
 
 
-def _of_arrays(name: str, arrays: list[Array], is_ragged: bool) -> Chunk:
-    """Rows that are arrays: stacked if they have one shape."""
-    like = next((array for array in arrays if array.size), arrays[0])
+def _of_arrays(name: str, arrays: list[Array], tells: list[bool], is_ragged: bool) -> Chunk:
+    """Rows that are arrays: stacked if they have one shape.
+
+    Args:
+        tells: whether each tells its dtype. Empty lists do not.
+    """
+    typed = [array for array, is_typed in zip(arrays, tells, strict=True) if is_typed]
+    like = next((array for array in typed if array.size), typed[0] if typed else arrays[0])
     for row, array in enumerate(arrays):
         alike = (
             array.shape[1:] == like.shape[1:] and array.ndim == like.ndim if is_ragged else array.shape == like.shape
         )
-        # An empty list tells neither dtype nor the further dimensions.
+        # Nor do they tell the further dimensions.
         if is_ragged and array.ndim == 1 and not array.size:
             continue
-        if not alike or array.dtype != like.dtype:
+        if not alike or (array.dtype != like.dtype and tells[row]):
             raise InvalidWriteError(_unlike(name, row, array, like, is_ragged))
+    if not typed:
+        shape = like.shape if not is_ragged else like.shape[1:] if like.ndim > 1 else None
+        return untyped(name, len(arrays), shape, is_ragged)
     if not is_ragged:
-        return _of_array(name, np.stack(arrays), is_ragged=False)
+        return _of_array(name, np.stack(arrays).astype(like.dtype, copy=False), is_ragged=False)
     if like.ndim == 0:
-        raise InvalidWriteError(
-            f"`ragged` names `{name}`, whose rows are single values, without a dimension. Leave it out."
-        )
+        raise single_values(name)
     offsets = np.zeros(len(arrays) + 1, np.int64)
     np.cumsum([len(array) for array in arrays], out=offsets[1:])
     parts = [array for array in arrays if len(array)] or [like[:0]]
@@ -190,6 +197,14 @@ def _unlike(name: str, row: int, array: Array, like: Array, is_ragged: bool) -> 
     else:
         remedy = "Make the rows alike, or write with `name_col`."
     return f"Column `{name}`, row {row}: {found}, but other rows have {known}. {remedy}"
+
+
+def single_values(name: str) -> InvalidWriteError:
+    """What to say of a column that cannot be ragged."""
+    return InvalidWriteError(
+        f"Column `{name}` is ragged, by `ragged` or in the dataset, but its rows are single values here, without a "
+        "dimension that could differ. Leave it out of `ragged`, or write arrays."
+    )
 
 
 def null_in(name: str, row: int) -> InvalidWriteError:
