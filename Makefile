@@ -16,7 +16,7 @@ LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 export TIMEFORMAT = == $@ took %0R s
 
 # What `make test` runs, the longest first.
-STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch
+STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
@@ -28,7 +28,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch environments build jar clean
+  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame.
 demo: jar $(UV)
@@ -104,6 +104,12 @@ test-torch: jar $(UV)
 	UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) sync --group training
 	@time .venv-torch/bin/python -m pytest tests/training
 
+# Staging and the Hub: in an environment that has the extra alone, without Spark and PyTorch.
+test-publish: jar $(UV)
+	@echo "== $@: pytest, publish"
+	UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) sync --no-default-groups --extra publish --group publish
+	@time .venv-publish/bin/python -m pytest tests/publish
+
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
@@ -128,4 +134,5 @@ jar:
 # What builds and tests leave behind; `.tools` stays, since it is only fetched.
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
-	rm -rf python/safetensors_spark/jars .venv .venv-spark4? .venv-torch .venv-loaders .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
+	  .venv-torch .venv-loaders .venv-publish .mypy_cache .pytest_cache .hypothesis .ruff_cache

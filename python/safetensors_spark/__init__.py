@@ -20,6 +20,8 @@ Errors:
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
     ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
+    ├── InvalidShardError           rows, a run id or a schema that cannot be staged
+    ├── InvalidSidecarError         a `.meta.json` of a staging directory that cannot be relied on
     ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
     ├── LostLockError               a commit that stood still until another write took its lock
     └── MissingExtraError           something needs an extra that is not installed
@@ -36,6 +38,8 @@ from safetensors_spark._errors import (
     InvalidFileError,
     InvalidIndexError,
     InvalidManifestError,
+    InvalidShardError,
+    InvalidSidecarError,
     InvalidTensorError,
     InvalidWriteError,
     LostLockError,
@@ -56,6 +60,8 @@ __all__ = [
     "InvalidFileError",
     "InvalidIndexError",
     "InvalidManifestError",
+    "InvalidShardError",
+    "InvalidSidecarError",
     "InvalidTensorError",
     "InvalidWriteError",
     "LostLockError",

@@ -83,3 +83,11 @@ class DuplicateKeyError(InvalidWriteError):
 
 class LostLockError(SafetensorsSparkError):
     """A commit that stood still for so long that another write has taken its lock. It changed nothing."""
+
+
+class InvalidShardError(SafetensorsSparkError, ValueError):
+    """Rows, a run id or a schema that cannot be staged, or not beside what is staged."""
+
+
+class InvalidSidecarError(SafetensorsSparkError):
+    """A `.meta.json` in a staging directory that cannot be relied on."""

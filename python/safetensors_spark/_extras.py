@@ -29,6 +29,7 @@ EXTRAS = (
     Extra("remote", ("fsspec", "filelock", "platformdirs"), "datasets at URLs, with s3fs, gcsfs or adlfs"),
     Extra("mlflow", ("mlflow", "alembic", "sqlalchemy"), "`safetensors_spark.mlflow`"),
     Extra("torch", ("torch",), "`safetensors_spark.torch`"),
+    Extra("publish", ("huggingface_hub", "pyarrow"), "`safetensors_spark.publish`"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "mlflow": {*LEAVES, "_files"},
     "dataset": {*LEAVES, "_files"},
     "torch": {*LEAVES, "_files", "dataset"},
+    "publish": {*LEAVES, "_files"},
     "_convert": {*LEAVES, "_files", "dataset"},
     "": {*LEAVES, "_spark"},
     "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions"},

@@ -82,7 +82,7 @@ class LocalTarget:
             self._checksum(place).unlink(missing_ok=True)
             folders.add(self._at(place).parent)
         for folder in folders:
-            _sync_folder(folder)
+            sync_folder(folder)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it is there."""
@@ -155,7 +155,7 @@ class _DurableFile(FileIO):
         return written
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Make the names in a folder durable. Windows cannot open a folder, and makes them durable itself."""
     if os.name == "nt":
         return

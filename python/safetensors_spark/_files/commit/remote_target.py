@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from safetensors_spark._files.commit.local_target import Status
@@ -59,6 +60,29 @@ class RemoteTarget:
             if self.status(name):
                 raise FileExistsError(name) from None
             raise error
+        finally:
+            self._forget(name)
+
+    def upload(self, source: Path, name: str) -> bool:
+        """Create a file of the bytes of one of this machine. Returns false if it exists, as `create_exclusively`."""
+
+        def attempt() -> bool:
+            try:
+                self._files.put_file(str(source), self._at(name), mode="create")
+            except FileExistsError:
+                return False
+            except (TypeError, ValueError, NotImplementedError):
+                if self.status(name):
+                    return False
+                self._files.put_file(str(source), self._at(name))
+            except OSError:
+                if self.status(name):
+                    return False
+                raise
+            return True
+
+        try:
+            return self.folder.call(name, attempt)
         finally:
             self._forget(name)
 

@@ -1,0 +1,29 @@
+"""Rows and datasets on their way to the Hugging Face Hub: workers stage them, and one syncer commits them.
+
+Needs `pip install "safetensors-spark[publish]"`, and neither Spark nor Java. Errors are those of `safetensors_spark`.
+"""
+
+from safetensors_spark._extras import require
+
+# Workers do not talk to the Hub.
+require("publish", ("pyarrow",))
+
+from safetensors_spark.publish._staged import (  # noqa: E402
+    StagedShard,
+    ensure_staging_layout,
+    list_pending,
+    move_to,
+    prune_orphans,
+)
+from safetensors_spark.publish._staging import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME  # noqa: E402
+
+__all__ = [
+    "FAILED_DIRNAME",
+    "PENDING_DIRNAME",
+    "SYNCED_DIRNAME",
+    "StagedShard",
+    "ensure_staging_layout",
+    "list_pending",
+    "move_to",
+    "prune_orphans",
+]

@@ -1,0 +1,51 @@
+"""Kills a function before each of its file operations in turn, in a process of its own."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+# Calls that change what is on the disk.
+CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.link", "os.truncate", "os.utime", "shutil.rmtree"}
+KILLED = 77
+
+
+def kill_at(step: int, folder: Path) -> None:
+    """Let this process die before its operation number `step` below the folder."""
+    left = step
+
+    def look(event: str, args: tuple[Any, ...]) -> None:
+        nonlocal left
+        is_change = event in CHANGES or (
+            event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        )
+        if is_change and str(folder) in str(args[0]):
+            left -= 1
+            if left == 0:
+                os._exit(KILLED)
+
+    sys.addaudithook(look)
+
+
+def killed_at_each_step(action: Callable[[Path], Any], folders: Callable[[int], Path]) -> Iterator[Path]:
+    """For each operation the folder as it was left. The last one is of the action that was not killed."""
+    step = 0
+    while True:
+        step += 1
+        folder = folders(step)
+        child = os.fork()
+        if child == 0:
+            try:
+                kill_at(step, folder)
+                action(folder)
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        assert code in (0, KILLED), f"step {step} ended with {code}"
+        yield folder
+        if code == 0:
+            return
