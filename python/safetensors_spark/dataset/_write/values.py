@@ -72,20 +72,36 @@ def _of_times(name: str, values: Array, kind: Kind) -> Chunk:
 
 def _of_torch(name: str, tensor: Any, is_ragged: bool) -> Chunk:
     if tensor.is_nested:
-        return chunk_of(name, "ragged", _numpy_of(tensor.values()), _numpy_of(tensor.offsets()))
-    return _of_array(name, _numpy_of(tensor), is_ragged)
+        return _of_nested(name, tensor)
+    return _of_array(name, _numpy_of(name, tensor), is_ragged)
 
 
-def _numpy_of(tensor: Any) -> Array:
+def _of_nested(name: str, tensor: Any) -> Chunk:
+    import torch
+
+    # Others, such as views of a dimension, may have their rows in another order, or with gaps.
+    if tensor.layout != torch.jagged or tensor.lengths() is not None:
+        rows = [_numpy_of(name, row) for row in tensor.unbind()]
+        return _of_arrays(name, rows, [True] * len(rows), is_ragged=True)
+    return chunk_of(name, "ragged", _numpy_of(name, tensor.values()), _numpy_of(name, tensor.offsets()))
+
+
+def _numpy_of(name: str, tensor: Any) -> Array:
     """The tensor's memory as an array, also of types that only `ml_dtypes` has."""
     import torch
 
-    tensor = tensor.detach().cpu().contiguous()
+    if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+        what = "no values" if tensor.is_meta else f"the layout {tensor.layout} and the dtype {tensor.dtype}"
+        raise InvalidWriteError(
+            f"Column `{name}` is a tensor of PyTorch with {what}, expected numbers one beside the other. Convert it "
+            "first: `to_dense`, `dequantize`."
+        )
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16 or str(tensor.dtype).startswith("torch.float8"):
         import ml_dtypes
 
         kind = getattr(ml_dtypes, str(tensor.dtype).removeprefix("torch."))
-        found: Array = tensor.view(torch.uint8).numpy().view(kind)
+        found: Array = tensor.reshape(-1).view(torch.uint8).numpy().view(kind)
         return found.reshape(tuple(tensor.shape))
     array: Array = tensor.numpy()
     return array
@@ -107,7 +123,8 @@ def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
     if isinstance(first, datetime.date):
         return _of_times(name, np.array(values, "datetime64[D]"), "date")
     arrays = [
-        _numpy_of(value) if _is_of("torch", value) else _array(name, row, value) for row, value in enumerate(values)
+        _numpy_of(name, value) if _is_of("torch", value) else _array(name, row, value)
+        for row, value in enumerate(values)
     ]
     tells = [array.size > 0 or hasattr(value, "dtype") for array, value in zip(arrays, values, strict=True)]
     return _of_arrays(name, arrays, tells, is_ragged)
