@@ -1,9 +1,13 @@
 """`safetensors-spark convert`: rows of other formats come out as they went in, and go back to Parquet."""
 
+import bz2
+import copy
+import gzip
 import io
 import json
 import struct
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from command import run
+from safetensors_spark import InvalidWriteError
+from safetensors_spark._convert import mds
 from safetensors_spark.dataset import open_dataset, open_store, verify
 
 WORDS = ["", "é", "three words here"]
@@ -185,29 +191,69 @@ def mds_sample(n: int) -> bytes:
     )
 
 
-def test_mds(tmp_path: Path) -> None:
-    folder = tmp_path / "mds"
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2:3": bz2.compress,
+    "zstd:7": lambda content: pa.Codec("zstd").compress(content, asbytes=True),
+    "br": lambda content: pa.Codec("brotli").compress(content, asbytes=True),
+    "snappy": lambda content: pa.Codec("snappy").compress(content, asbytes=True),
+}
+
+
+def mds_folder(folder: Path, compression: str | None) -> Path:
     folder.mkdir()
     shards = []
     for number in range(2):
         samples = [mds_sample(number * 10 + n) for n in range(10)]
         ends = 4 + 4 * 11 + np.concatenate([[0], np.cumsum([len(one) for one in samples])])
         content = struct.pack("<I", 10) + ends.astype("<u4").tobytes() + b"".join(samples)
-        (folder / f"shard.{number}.mds").write_bytes(content)
+        name, compressed = f"shard.{number}.mds", None
+        shard: dict[str, Any] = {"raw_data": {"basename": name, "bytes": len(content)}, "zip_data": None}
+        if compression is not None:
+            name = f"{name}.{compression.partition(':')[0]}"
+            compressed = COMPRESS[compression](content) if compression in COMPRESS else content
+            shard["zip_data"] = {"basename": name, "bytes": len(compressed)}
+        (folder / name).write_bytes(compressed or content)
         shards.append(
-            {
-                "format": "mds", "raw_data": {"basename": f"shard.{number}.mds"}, "samples": 10, "compression": None,
+            shard | {
+                "format": "mds", "samples": 10, "compression": compression,
                 "column_names": ["caption", "id", "vector", "image"],
                 "column_encodings": ["str", "int", "ndarray:float32:2", "jpeg"], "column_sizes": [None, 8, 8, None],
             }
         )  # fmt: skip
     (folder / "index.json").write_text(json.dumps({"version": 2, "shards": shards}))
+    return folder
+
+
+@pytest.mark.parametrize("compression", [None, *COMPRESS])
+def test_mds(tmp_path: Path, compression: str | None) -> None:
+    folder = mds_folder(tmp_path / "mds", compression)
     convert(folder, tmp_path / "dataset", "--batch-size", "6")
     dataset = open_dataset(tmp_path / "dataset")
     assert len(dataset) == 20
     sample = dataset[17]
     assert (sample["caption"], int(sample["id"]), sample["image"]) == (WORDS[2], 17, bytes([17] * 17))
     assert sample["vector"].tolist() == [17.0, 17.0]
+
+
+def test_mds_that_cannot_be_decompressed_is_refused(tmp_path: Path) -> None:
+    message = refused(mds_folder(tmp_path / "lz4", "lz4"), tmp_path / "dataset")
+    assert "compressed by lz4, which is not read, only gz, bz2, zstd, br, snappy" in " ".join(message.split())
+    for compression in COMPRESS:
+        extension = compression.partition(":")[0]
+        folder = mds_folder(tmp_path / extension, compression)
+        index = json.loads((folder / "index.json").read_text())
+        for change in (-1, 1, 1000):
+            changed = copy.deepcopy(index)
+            changed["shards"][1]["raw_data"]["bytes"] += change
+            (folder / "index.json").write_text(json.dumps(changed))
+            source = mds.find(folder, None)
+            assert source is not None
+            with pytest.raises(InvalidWriteError, match=rf"shard\.1\.mds\.{extension} "):
+                list(source.parts(1)[1].batches())
+        (folder / f"shard.1.mds.{extension}").write_bytes(b"cut")
+        with pytest.raises(InvalidWriteError, match="Copy it again"):
+            mds.find(folder, None)
 
 
 @pytest.mark.parametrize("format_", ["batches", "by key"])

@@ -1,4 +1,4 @@
-"""MosaicML's MDS: `index.json`, and shards of samples, without compression."""
+"""MosaicML's MDS: `index.json`, and shards of samples."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from safetensors_spark._convert.compression import COMPRESSIONS, decompressed
 from safetensors_spark._convert.source import Part, Source
 from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark._files.numpy_dtypes import Array
 
 _BYTES = 32 << 20
 _TEXT, _RAW = ("str", "json"), ("bytes", "jpeg", "jpg", "png", "jpegarray")
@@ -27,9 +29,11 @@ class _Shard(Part):
     # Name, encoding, and size if all cells have one.
     cells: tuple[tuple[str, str, int | None], ...]
     columns: tuple[str, ...] | None
+    # How it is compressed, and the bytes that it has without that.
+    compression: tuple[str, int] | None
 
     def batches(self) -> Iterator[Any]:
-        content = np.memmap(self.path, np.uint8, "r")
+        content = self._content()
         count = int(content[:4].view("<u4")[0])
         offsets = content[4 : 4 * (count + 2)].view("<u4").tolist()
         waiting: list[dict[str, Any]] = []
@@ -42,6 +46,11 @@ class _Shard(Part):
                 waiting, size = [], 0
         if waiting:
             yield _stacked(waiting)
+
+    def _content(self) -> Array:
+        if self.compression is None:
+            return np.memmap(self.path, np.uint8, "r")
+        return np.frombuffer(decompressed(self.path.read_bytes(), *self.compression, str(self.path)), np.uint8)
 
     def _sample(self, content: bytes) -> dict[str, Any]:
         varying = sum(size is None for _, _, size in self.cells)
@@ -95,8 +104,23 @@ def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
 
 
 def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | None) -> _Shard:
+    cells = tuple(zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True))
     path = folder / Path(shard["raw_data"]["basename"]).name
-    if not path.is_file():
-        raise InvalidWriteError(f"{path} is not there. Compressed shards are not read: decompress them first.")
-    cells = zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True)
-    return _Shard(path, tuple(cells), columns)
+    if path.is_file():
+        return _Shard(path, cells, columns, None)
+    if not shard.get("compression"):
+        raise InvalidWriteError(f"{path} is not there, though {folder / 'index.json'} names it.")
+    # A level may follow, as in `zstd:7`.
+    algorithm = str(shard["compression"]).partition(":")[0]
+    if algorithm not in COMPRESSIONS:
+        raise InvalidWriteError(
+            f"{path} is compressed by {algorithm}, which is not read, only {', '.join(COMPRESSIONS)}. Decompress the "
+            "shards first."
+        )
+    compressed = folder / Path(shard["zip_data"]["basename"]).name
+    if not compressed.is_file() or compressed.stat().st_size != shard["zip_data"]["bytes"]:
+        raise InvalidWriteError(
+            f"{compressed} is not there with the {shard['zip_data']['bytes']} bytes that {folder / 'index.json'} "
+            "names. Copy it again."
+        )
+    return _Shard(compressed, cells, columns, (algorithm, int(shard["raw_data"]["bytes"])))
