@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -42,6 +43,29 @@ def test_workers_and_states_have_the_order_of_numpy(mixed: Mix) -> None:
     for one in again:
         one.load_state_dict(batches.state_dict())
     assert begun + taken(batch for step in zip(*again, strict=True) for batch in step) == first
+
+
+@pytest.mark.parametrize("what", ["blocks", "pack"])
+def test_workers_take_blocks_and_packs(tmp_path: Path, what: str) -> None:
+    parts = []
+    for name, first in (("a", 0), ("b", 1000)):
+        (tmp_path / name).mkdir()
+        for shard in range(2):
+            tokens, ends = torch.arange(first, first + 60), torch.tensor([0, 5, 5, 12, 30, 31, 40, 52, 60])
+            save_file(
+                {"tokens": tokens + 60 * shard, "tokens.offsets": ends},
+                tmp_path / name / f"{shard}.safetensors",
+                {"column_kinds": '{"tokens":"ragged"}'},
+            )
+        dataset = open_dataset(tmp_path / name)
+        parts.append(dataset.blocks(20) if what == "blocks" else dataset.pack(20))
+    rows = mix([(parts[0], 2), (parts[1], weight)], seed=3, step_samples=8, samples=30)
+    numpy, batches = rows.batches(4, shuffle=True), BatchDataset(rows, 4, shuffle=True)
+    loader: DataLoader[Any] = DataLoader(batches, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    for _ in range(2):
+        for expected, found in zip(numpy, loader, strict=True):
+            assert expected.keys() == found.keys()
+            assert all(np.array_equal(expected[name], found[name]) for name in expected)
 
 
 def test_a_mixture_has_no_samples_by_number(mixed: Mix) -> None:

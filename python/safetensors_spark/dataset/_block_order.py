@@ -12,14 +12,16 @@ from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._columns import Columns
-from safetensors_spark.dataset._cut import Cut, Pieces
-from safetensors_spark.dataset._order import Order, Places, Shuffle
+from safetensors_spark.dataset._cut import Cut, Offsets, Pieces
+from safetensors_spark.dataset._order import Order, Shuffle
+from safetensors_spark.dataset._recent import Recent
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._shards import OpenShards, T, View
 
 _THREADS = 16
-# A block seldom has samples of more windows.
+# A block seldom has samples of more windows, and a mixture takes blocks of more epochs at the same time.
 _WINDOWS = 2
+_EPOCHS = 2
 
 
 class BlockSamples(Samples):
@@ -33,6 +35,7 @@ class BlockSamples(Samples):
         self.kinds = dict.fromkeys(self.columns, "fixed")
         with ThreadPoolExecutor(_THREADS) as threads:
             self._values = np.fromiter(threads.map(self._count, self.shards), np.int64, len(self.shards))
+        self._orders: Recent[_BlockOrder] = Recent(_EPOCHS)
 
     @property
     def places(self) -> int:
@@ -45,8 +48,21 @@ class BlockSamples(Samples):
     def open(self, view: View[T]) -> OpenShards[T]:
         return self._samples.open(view)
 
-    def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
-        return _BlockOrder(Order(self.shards, shuffle, epoch), self._values, self.length)
+    def pieces(self, offsets: Offsets, numbers: Array, shuffle: Shuffle | None) -> Pieces:
+        """Of what these blocks consist. They are counted over all epochs, and given in ascending order."""
+        epochs, places = np.divmod(numbers, self.places)
+        found = []
+        for epoch in np.unique(epochs).tolist():
+            some = np.flatnonzero(epochs == epoch)
+            found.append(self._order(shuffle, epoch).pieces(offsets, places[some]).of_rows(some))
+        return Pieces.joined(found)
+
+    def cut(self, columns: Columns[Any, Any], pieces: Pieces, count: int) -> Cut:
+        return Cut(columns, pieces, self.length)
+
+    def _order(self, shuffle: Shuffle | None, epoch: int) -> _BlockOrder:
+        key = shuffle, epoch
+        return self._orders.get(key) or self._orders.keep(key, _BlockOrder(self, shuffle, epoch))
 
     def _batches(self, size: int) -> str:
         return f"batches of {size:,} blocks"
@@ -64,15 +80,16 @@ class _BlockOrder:
     block.
     """
 
-    def __init__(self, order: Order, values: Array, length: int) -> None:
-        """`values` are how many each shard has."""
-        self._order, self._length = order, length
+    def __init__(self, samples: BlockSamples, shuffle: Shuffle | None, epoch: int) -> None:
+        self._samples, self._shuffle, self._length = samples, shuffle, samples.length
+        self._first = epoch * samples.places
+        self._order = Order(samples.shards, shuffle, epoch)
         # How many values come before each window, and how many there are.
-        self._before = order.before_windows(values)
-        self._open: dict[int, _Window] = {}
+        self._before = self._order.before_windows(samples._values)
+        self._open: Recent[_Window] = Recent(_WINDOWS)
 
     def take(self, places: Array) -> Array:
-        return places
+        return places + self._first
 
     def shards(self, place: int, stop: int) -> list[Shard]:
         windows = self._order.windows
@@ -80,19 +97,19 @@ class _BlockOrder:
         return self._order.shards(int(windows[first]), int(windows[self._before.searchsorted(stop * self._length)]))
 
     def choose(self, columns: Columns[Any, Any], taken: Array) -> Cut:
-        begins = taken * self._length
+        return self._samples.cut(columns, self._samples.pieces(columns.offsets, taken, self._shuffle), len(taken))
+
+    def pieces(self, offsets: Offsets, places: Array) -> Pieces:
+        """Of what the blocks at these places consist."""
+        begins = places * self._length
         first = int(self._before.searchsorted(begins[0], side="right")) - 1
         last = int(self._before.searchsorted(begins[-1] + self._length))
         windows = range(first, last)
-        found = [self._window(window, columns).cut(begins - self._before[window], self._length) for window in windows]
-        return Cut(columns, Pieces.joined(found), self._length)
+        found = [self._window(window, offsets).cut(begins - self._before[window], self._length) for window in windows]
+        return Pieces.joined(found)
 
-    def _window(self, number: int, columns: Columns[Any, Any]) -> _Window:
-        found = self._open.pop(number, None) or _Window.of(columns, *self._order.window(number))
-        self._open[number] = found
-        while len(self._open) > _WINDOWS:
-            del self._open[next(iter(self._open))]
-        return found
+    def _window(self, number: int, offsets: Offsets) -> _Window:
+        return self._open.get(number) or self._open.keep(number, _Window.of(offsets, *self._order.window(number)))
 
 
 @dataclass(frozen=True)
@@ -110,12 +127,12 @@ class _Window:
     bounds: Array
 
     @classmethod
-    def of(cls, columns: Columns[Any, Any], shards: Array, order: Array) -> _Window:
+    def of(cls, offsets: Offsets, shards: Array, order: Array) -> _Window:
         """The samples of these shards, in this order of all of them."""
-        offsets = [columns.offsets(shard) for shard in shards.tolist()]
-        which = np.repeat(shards, [len(one) - 1 for one in offsets])[order]
-        starts = np.concatenate([one[:-1] for one in offsets])[order]
-        lengths = np.concatenate([np.diff(one) for one in offsets])[order]
+        found = [offsets(shard) for shard in shards.tolist()]
+        which = np.repeat(shards, [len(one) - 1 for one in found])[order]
+        starts = np.concatenate([one[:-1] for one in found])[order]
+        lengths = np.concatenate([np.diff(one) for one in found])[order]
         return cls(which, starts, np.concatenate([[0], np.cumsum(lengths)]))
 
     def cut(self, begins: Array, length: int) -> Pieces:

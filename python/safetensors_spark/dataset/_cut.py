@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._columns import Columns, filled
+from safetensors_spark.dataset._order import Shuffle
 from safetensors_spark.dataset._spans import Spans
+
+# Where the samples of the shard of this number begin, and the last one ends.
+Offsets = Callable[[int], Array]
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class Pieces:
     starts: Array
     lengths: Array
 
+    def of_rows(self, rows: Array, first_shard: int = 0) -> Pieces:
+        """The same pieces of these rows, of shards that are counted from this number on."""
+        return Pieces(rows[self.rows], self.which + first_shard, self.starts, self.lengths)
+
     @classmethod
     def joined(cls, parts: list[Pieces]) -> Pieces:
         """Those of all parts, row after row; of a row those of the first parts come first."""
@@ -38,6 +46,16 @@ class Pieces:
         )
         order = np.argsort(rows, kind="stable")
         return cls(rows[order], *(other[order] for other in others))
+
+
+class Rows(Protocol):
+    """Rows of one length, of pieces of samples."""
+
+    def pieces(self, offsets: Offsets, numbers: Array, shuffle: Shuffle | None) -> Pieces:
+        """Of what the rows of these numbers consist, as the order has them that is shuffled like this."""
+
+    def cut(self, columns: Columns[Any, Any], pieces: Pieces, count: int) -> Any:
+        """So many rows of these pieces, to be taken some at a time: see `Chosen`."""
 
 
 class Cut:

@@ -24,20 +24,16 @@ class Joined(Samples):
 
     Attributes:
         parts: the samples of each folder.
-        firsts: for each of them the number of its first sample here.
+        firsts, first_shards: for each of them the number of its first sample here, and of its first shard.
     """
 
     def __init__(self, parts: Sequence[Samples], location: str) -> None:
         self.parts = tuple(parts)
         self.contents = parts[0].contents
-        shards = (PartShard(**vars(shard), part=part) for part, one in enumerate(parts) for shard in one.shards)
+        shards = [shard for part, one in enumerate(parts) for shard in of_part(part, one.shards)]
         self._place(location, parts[0]._read, tuple(shards))
         self.firsts = list(accumulate(map(len, parts), initial=0))[:-1]
-        self._first_shards = list(accumulate((len(part.shards) for part in parts), initial=0))
-
-    def shards_of(self, part: int) -> Sequence[Shard]:
-        """The shards of one of the folders."""
-        return self.shards[self._first_shards[part] : self._first_shards[part + 1]]
+        self.first_shards = list(accumulate((len(part.shards) for part in parts), initial=0))[:-1]
 
     def _contents(self, shard: Shard) -> Contents:
         return self.parts[_part(shard)].contents
@@ -64,6 +60,11 @@ class _JoinedShards(OpenShards[T]):
     def _by_part(self, shards: Sequence[Shard]) -> Iterator[tuple[OpenShards[T], Sequence[Shard]]]:
         for number, part in enumerate(self._parts):
             yield part, [shard for shard in shards if _part(shard) == number]
+
+
+def of_part(part: int, shards: Sequence[Shard]) -> list[PartShard]:
+    """Shards of the folder of this number."""
+    return [PartShard(**vars(shard), part=part) for shard in shards]
 
 
 def _part(shard: Shard) -> int:

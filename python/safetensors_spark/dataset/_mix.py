@@ -1,21 +1,25 @@
-"""Several datasets as one, by weights."""
+"""Several datasets as one, by weights; or their blocks, or packs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from safetensors_spark._errors import SafetensorsSparkError, counted
 from safetensors_spark._files.manifest import Column
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.dataset._batched import Batched
+from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._dataset import Dataset
-from safetensors_spark.dataset._mixed import Mixed
+from safetensors_spark.dataset._mixed import Mixed, MixedRows
+from safetensors_spark.dataset._pack import Packs
 from safetensors_spark.dataset._shares import Shares, Weight
+
+Part: TypeAlias = Dataset | Blocks | Packs
 
 
 def mix(
-    datasets: Sequence[tuple[Dataset, Weight]],
+    datasets: Sequence[tuple[Part, Weight]],
     *,
     seed: int = 0,
     samples: int | None = None,
@@ -26,62 +30,94 @@ def mix(
         mixed = mix([(web, 0.7), (code, 0.3)], seed=1)
         mixed.batches(64, shuffle=True)
         safetensors_spark.torch.BatchDataset(mixed, 64, shuffle=True)
+        mix([(web.blocks(2048), 0.7), (code.blocks(2048), 0.3)], seed=1)
 
     Every `step_samples` samples have of each dataset as many as its weight says, rounded so that each 1024 steps
     together have the shares to a sample. Within a step they come in a random order. Which sample comes where depends on
     nothing but weights, seeds and epoch: not on ranks, workers and batch sizes. Each dataset is taken in its own order,
     and begins an epoch of its own, in another order if it is shuffled, when all of its samples were taken. The next
-    epoch of the mixture goes on where the last one ended.
+    epoch of the mixture goes on where the last one ended. Of what `blocks` and `pack` have made, blocks and packs are
+    taken like samples.
 
     Args:
-        datasets: pairs of a dataset and its weight. Their sum need not be 1. A weight may be a function of the step,
+        datasets: pairs of a dataset and its weight, or of its blocks, or its packs, which must be of one length. The
+            sum of weights need not be 1. A weight may be a function of the step,
             from 0 on, that always returns the same for a step; to go on from a state it is called once for each step
             before.
         seed: decides which samples are of which dataset.
         samples: how many samples an epoch of the mixture takes; by default as many as all datasets have.
         step_samples: how many samples a step has. It is the step of the training if it is `batch_size * world_size`.
 
-    Raises `SafetensorsSparkError` for datasets that do not have the same columns, or no samples; `TypeError` and
-    `ValueError` for other arguments.
+    Raises `SafetensorsSparkError` for datasets that do not have the same columns, or no samples, and for blocks and
+    packs of different lengths; `TypeError` and `ValueError` for other arguments.
     """
     found, weights = _pairs(datasets)
     for one in found:
+        _check_kinds(found[0], one)
         _check_alike(found[0], one)
         if not len(one):
-            raise SafetensorsSparkError(f"{one.samples.location} has no samples: leave it out of the mixture.")
+            raise SafetensorsSparkError(f"{one.samples.location} has no {_unit(one)}s: leave it out of the mixture.")
     shares = Shares(weights, whole("step_samples", step_samples, 1, 1 << 31), whole("seed", seed))
     size = None if samples is None else whole("samples", samples, 1, (1 << 62) - 1)
-    return Mix(Mixed([one.samples for one in found], shares, size))
+    rows = [one.samples for one in found if not isinstance(one, Dataset)]
+    mixed = MixedRows(rows, rows, shares, size) if rows else Mixed([one.samples for one in found], shares, size)
+    return Mix(mixed, _unit(found[0]))
 
 
 class Mix(Batched):
-    """Datasets in one stream of samples, by weights, which `mix` makes."""
+    """Datasets in one stream of samples, blocks or packs, by weights, which `mix` makes."""
 
-    def __init__(self, samples: Mixed) -> None:
-        self.samples = samples
+    def __init__(self, samples: Mixed, unit: str) -> None:
+        """`unit` is what one of them is called."""
+        self.samples, self._unit = samples, unit
 
     def __len__(self) -> int:
-        """How many samples an epoch takes."""
+        """How many samples, blocks or packs an epoch takes."""
         return self.samples.places
 
     def __repr__(self) -> str:
-        return f"<Mix of {self.samples.location}: {counted(len(self), 'sample')} an epoch>"
+        return f"<Mix of {self.samples.location}: {counted(len(self), self._unit)} an epoch>"
 
 
-def _pairs(datasets: Sequence[tuple[Dataset, Weight]]) -> tuple[list[Dataset], list[Weight]]:
+def _pairs(datasets: Sequence[tuple[Part, Weight]]) -> tuple[list[Part], list[Weight]]:
     pairs: list[Any] = list(datasets)
     for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Dataset):
-            raise TypeError(f"mix was given {pair!r:.200}, expected a pair of a dataset and its weight")
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], Part):
+            raise TypeError(
+                f"mix was given {pair!r:.200}, expected a pair of a dataset and its weight, or of its blocks or packs"
+            )
     if not pairs:
         raise ValueError("mix was given no datasets, expected pairs of a dataset and its weight")
     return [dataset for dataset, _ in pairs], [weight for _, weight in pairs]
 
 
-def _check_alike(first: Dataset, other: Dataset) -> None:
+def _unit(one: Part) -> str:
+    return "block" if isinstance(one, Blocks) else "pack" if isinstance(one, Packs) else "sample"
+
+
+def _places(first: Part, other: Part) -> str:
+    return f"{first.samples.location} and {other.samples.location}"
+
+
+def _check_kinds(first: Part, other: Part) -> None:
+    """Raises for samples, blocks and packs that have no place in one batch."""
+    units = f"{_places(first, other)} cannot be mixed: they are given as {_unit(first)}s and {_unit(other)}s"
+    if type(first) is not type(other):
+        raise SafetensorsSparkError(f"{units}. Give datasets, or `blocks`, or `pack`, of all.")
+    if isinstance(first, Dataset) or isinstance(other, Dataset):
+        return
+    if first.samples.length != other.samples.length:
+        lengths = f"of length {first.samples.length:,} and of length {other.samples.length:,}"
+        raise SafetensorsSparkError(f"{units} {lengths}. Give one length to all.")
+    if isinstance(first, Packs) and isinstance(other, Packs) and first.samples.padding != other.samples.padding:
+        paddings = f"filled up with {first.samples.padding} and with {other.samples.padding}"
+        raise SafetensorsSparkError(f"{units} {paddings}. Give one `padding` to all.")
+
+
+def _check_alike(first: Part, other: Part) -> None:
     """Raises for datasets whose samples have no place in one batch."""
-    mine, others = ({column.name: column for column in one.columns} for one in (first, other))
-    places = f"{first.samples.location} and {other.samples.location}"
+    mine, others = ({column.name: column for column in one.samples._read} for one in (first, other))
+    places = _places(first, other)
     for name in {**mine, **others}:
         if name not in mine or name not in others:
             raise SafetensorsSparkError(

@@ -17,7 +17,9 @@ from safetensors_spark.dataset._batched import Batched
 from safetensors_spark.dataset._best_fit import BestFit, Long
 from safetensors_spark.dataset._block_order import check_ragged
 from safetensors_spark.dataset._columns import Columns, filled
+from safetensors_spark.dataset._cut import Offsets, Pieces
 from safetensors_spark.dataset._groups import GroupedSamples
+from safetensors_spark.dataset._order import Shuffle
 from safetensors_spark.dataset._ragged import packed_offsets
 from safetensors_spark.dataset._samples import Samples
 from safetensors_spark.dataset._spans import Spans
@@ -62,15 +64,21 @@ class PackedSamples(GroupedSamples):
         self.kinds = dict.fromkeys(self.columns, "fixed")
 
     def choose(self, columns: Columns[Any, Any], groups: Array) -> _ChosenPacks:
-        found = [self.members(group) for group in groups.tolist()]
+        return self.cut(columns, self.pieces(columns.offsets, groups, None), len(groups))
+
+    def pieces(self, offsets: Offsets, numbers: Array, shuffle: Shuffle | None) -> Pieces:
+        """Of what the packs of these numbers consist, which are those of any order."""
+        found = [self.members(group) for group in numbers.tolist()]
         samples, begins, lengths = (np.concatenate([one[part] for one in found]) for part in range(3))
-        which, numbers = self.locate(samples)
+        which, rows = self.locate(samples)
         starts = np.empty_like(begins)
         for shard in np.unique(which).tolist():
             some = np.flatnonzero(which == shard)
-            starts[some] = columns.offsets(shard)[numbers[some]] + begins[some]
-        counts = np.cumsum([0, *(len(one[0]) for one in found)])
-        return _ChosenPacks(columns, which, starts, lengths, counts, self)
+            starts[some] = offsets(shard)[rows[some]] + begins[some]
+        return Pieces(np.repeat(np.arange(len(found)), [len(one[0]) for one in found]), which, starts, lengths)
+
+    def cut(self, columns: Columns[Any, Any], pieces: Pieces, count: int) -> _ChosenPacks:
+        return _ChosenPacks(columns, pieces, count, self)
 
     def _batches(self, size: int) -> str:
         return f"batches of {size:,} packs"
@@ -79,18 +87,10 @@ class PackedSamples(GroupedSamples):
 class _ChosenPacks:
     """Packs that were chosen, to be taken some at a time: see `Chosen`."""
 
-    def __init__(
-        self,
-        columns: Columns[Any, Any],
-        which: Array,
-        starts: Array,
-        lengths: Array,
-        bounds: Array,
-        samples: PackedSamples,
-    ) -> None:
-        """Of each piece of a sample its shard, its first value there, and its length; `bounds` are those of packs."""
-        self._opened, self._new = columns.opened(which), columns.new
-        self._spans, self._bounds = Spans(self._opened.which, starts, lengths), bounds
+    def __init__(self, columns: Columns[Any, Any], pieces: Pieces, count: int, samples: PackedSamples) -> None:
+        self._opened, self._new = columns.opened(pieces.which), columns.new
+        self._spans = Spans(self._opened.which, pieces.starts, pieces.lengths)
+        self._bounds = pieces.rows.searchsorted(np.arange(count + 1))
         self._length, self._padding = samples.length, samples.padding
 
     def piece(self, begin: int, end: int) -> Callable[[], dict[str, Any]]:
