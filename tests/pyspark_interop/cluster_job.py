@@ -69,7 +69,7 @@ def by_path(spark: SparkSession, path: Path) -> list[list[float]]:
 
 
 def decoded_rows(spark: SparkSession, path: Path) -> dict[str, list[list[Any]]]:
-    """Sequences and text, as they were written; and the same in a table."""
+    """Sequences and text, as they were written; the same in a table; and those appended to themselves as tensors."""
     source = spark.range(0, 20, 1, 4).selectExpr(
         "sequence(0, id) AS ids", "repeat('é', cast(id as int)) AS t", "id AS n"
     )
@@ -77,7 +77,9 @@ def decoded_rows(spark: SparkSession, path: Path) -> dict[str, list[list[Any]]]:
     reader = spark.read.format("safetensors").options(layout="rows", decode="true")
     source.write.format("safetensors").options(batch_size="3", ragged="ids").saveAsTable("of_the_cluster")
     found = {"path": reader.load(str(path)), "table": spark.table("of_the_cluster")}
-    return {name: [list(row) for row in df.orderBy("n").collect()] for name, df in found.items()}
+    rows = {name: [list(row) for row in df.orderBy("n").collect()] for name, df in found.items()}
+    spark.sql(f"INSERT INTO safetensors.rows.`{path}` SELECT * FROM safetensors.`{path}`")
+    return rows | {"twice": [list(row) for row in reader.load(str(path)).orderBy("n").collect()]}
 
 
 def merged(spark: SparkSession, folder: Path) -> dict[str, Any]:

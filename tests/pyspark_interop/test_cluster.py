@@ -34,7 +34,7 @@ def test_executors_in_processes_of_their_own_write_read_and_decode(path: Path) -
     assert answer["tensors"] == {str(key): [key, 7] for key in range(40)}
     assert answer["by_path"] == [[float(row)] for row in range(20)]
     rows = [[list(range(n + 1)), "é" * n, n] for n in range(20)]
-    assert answer["decoded"] == {"path": rows, "table": rows}
+    assert answer["decoded"] == {"path": rows, "table": rows, "twice": [row for row in rows for _ in range(2)]}
     assert_merged(answer["merged"])
     assert_keyed(path.with_name("keyed"), [path.parent / shard for shard in answer["keyed"]], answer["error"])
 

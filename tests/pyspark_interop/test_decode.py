@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession
@@ -348,67 +346,3 @@ def test_path_table_decodes_if_its_catalog_says_so(spark: SparkSession, path: Pa
     assert spark.table(f"decoded.long.`{path}`").columns == ["tensor_key", "tensor"]
     late = spark.sql(f"SELECT * FROM safetensors.`{path}` WITH (decode = true)")
     assert_says(error_of(late.collect), "`decode`", "spark.sql.catalog.safetensors.decode")
-
-
-NUMBERS: dict[str, st.SearchStrategy[Any]] = {
-    "boolean": st.booleans(),
-    "tinyint": st.integers(-(1 << 7), (1 << 7) - 1),
-    "smallint": st.integers(-(1 << 15), (1 << 15) - 1),
-    "int": st.integers(-(1 << 31), (1 << 31) - 1),
-    "bigint": st.integers(-(1 << 63), (1 << 63) - 1),
-    "float": st.floats(width=32, allow_nan=False),
-    "double": st.floats(allow_nan=False),
-}
-
-SINGLES = NUMBERS | {
-    "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
-    "binary": st.binary(max_size=9).map(bytearray),
-    "date": st.dates(),
-    "timestamp_ntz": st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1)),
-}
-
-
-@st.composite
-def columns(draw: st.DrawFn, rows: int) -> tuple[str, bool, list[Any]]:
-    """A type, whether it is ragged, and its values."""
-    if draw(st.booleans()):
-        kind = draw(st.sampled_from(sorted(SINGLES)))
-        return kind, False, draw(st.lists(SINGLES[kind], min_size=rows, max_size=rows))
-    number = draw(st.sampled_from(sorted(NUMBERS)))
-    is_ragged = draw(st.booleans())
-    shape = draw(st.lists(st.integers(1, 3), min_size=0 if is_ragged else 1, max_size=2))
-
-    def array(dims: list[int]) -> Any:
-        return draw(NUMBERS[number]) if not dims else [array(dims[1:]) for _ in range(dims[0])]
-
-    lengths = [[draw(st.integers(0, 4))] if is_ragged else [] for _ in range(rows)]
-    depth = len(shape) + is_ragged
-    return "array<" * depth + number + ">" * depth, is_ragged, [array(length + shape) for length in lengths]
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[str, list[str], list[tuple[Any, ...]]]:
-    rows = draw(st.integers(1, 5))
-    found = draw(st.lists(columns(rows), min_size=1, max_size=4))
-    schema = ", ".join(f"c{i} {kind}" for i, (kind, _, _) in enumerate(found))
-    ragged = [f"c{i}" for i, (_, is_ragged, _) in enumerate(found) if is_ragged]
-    return schema, ragged, list(zip(*(values for _, _, values in found), strict=True))
-
-
-@given(tables(), st.integers(1, 4), st.sampled_from(["write", "pad"]))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_random_rows_come_back(
-    spark: SparkSession,
-    tmp_path_factory: pytest.TempPathFactory,
-    table: tuple[str, list[str], list[tuple[Any, ...]]],
-    batch_size: int,
-    tail: str,
-) -> None:
-    schema, ragged, rows = table
-    path = tmp_path_factory.mktemp("random") / "dataset"
-    source = frame(spark, schema, *rows)
-    options = {"ragged": json.dumps(ragged)} if ragged else {}
-    write(source, path, batch_size=batch_size, tail_strategy=tail, **options)
-    back = rows_of(spark, path)
-    assert back.dtypes == source.dtypes
-    assert tuples(back) == tuples(source) == rows

@@ -106,9 +106,9 @@ def test_vectors_come_back_as_vectors(spark: SparkSession, table: str) -> None:
 
 
 def test_ragged_columns_and_options_of_the_table(spark: SparkSession, table: str) -> None:
-    create(spark, table, "ids array<int>, y int", "batch_size 2, ragged 'ids'")
-    spark.sql(f"INSERT INTO {table} VALUES (array(1, 2), 1), (array(), 2), (array(3), 3)")
-    assert rows(spark, table) == [([1, 2], 1), ([], 2), ([3], 3)]
+    create(spark, table, "ids array<int>, points array<array<int>>", "batch_size 2, ragged 'ids,points'")
+    spark.sql(f"INSERT INTO {table} VALUES (array(1, 2), array(array(1, 2))), (array(), array()), (array(3), array())")
+    assert rows(spark, table) == [([1, 2], [[1, 2]]), ([], []), ([3], [])]
 
 
 @pytest.mark.short

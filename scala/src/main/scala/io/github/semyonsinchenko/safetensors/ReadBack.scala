@@ -42,7 +42,7 @@ private[safetensors] object ReadBack {
     }
 
   private def checkType(field: StructField, column: ColumnPlan, plan: WritePlan): Unit = {
-    val record = column.record(column.dtype, column.shape.orElse(shapeOf(field)))
+    val record = column.record(column.dtype, column.shape.orElse(shapeOf(field, column)))
     // A manifest of keys is not asked for the types.
     val known = if (plan.mode.isInstanceOf[WriteMode.Batch]) record else record.copy(sparkType = None)
     StoredTypes.misfit(field.dataType, known).foreach(choices =>
@@ -51,9 +51,9 @@ private[safetensors] object ReadBack {
           s"as $choices. Leave `${WriteOptions.TargetDtype.name}` or `${WriteOptions.Shapes.name}` out, or declare the column so"))
   }
 
-  /** Rows of arrays have any shape of the same number of dimensions. */
-  private def shapeOf(field: StructField): Option[Seq[Int]] =
-    Some(Seq.fill(StoredTypes.depth(field.dataType))(1))
+  /** Rows of arrays have any shape of the same number of dimensions; the first one of ragged rows is not a value's. */
+  private def shapeOf(field: StructField, column: ColumnPlan): Option[Seq[Int]] =
+    Some(Seq.fill(StoredTypes.depth(field.dataType) - (if (column.kind.hasOffsets) 1 else 0))(1))
 
   private def checkKeys(plan: WritePlan, mode: WriteMode.KeyValue, keys: Option[(String, String)]): Unit = {
     for ((key, separator) <- keys) {

@@ -39,10 +39,11 @@ private[write] final class RaggedColumn(plan: ColumnPlan, payload: Payload, offs
   private def check(next: Sample): Unit = {
     if (next.shape.isEmpty) throw new InvalidCellException(
       s"$next, and the rows of a ragged column have a first dimension. Leave the column out of the option `ragged`")
-    val isEmpty = next.shape.head == 0
-    if (isEmpty) rank = next.shape.size
-    if (!dtype.contains(next.dtype) || !isEmpty && !shape.contains(next.shape.tail))
-      change(next, if (isEmpty) None else Some(next.shape.tail))
+    // An empty array of arrays has zeros as its other dimensions.
+    val isUnknown = next.shape.forall(_ == 0)
+    if (isUnknown) rank = next.shape.size
+    if (!dtype.contains(next.dtype) || !isUnknown && !shape.contains(next.shape.tail))
+      change(next, if (isUnknown) None else Some(next.shape.tail))
   }
 
   private def change(next: Sample, value: Option[Seq[Int]]): Unit = {

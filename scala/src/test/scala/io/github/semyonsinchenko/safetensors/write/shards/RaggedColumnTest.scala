@@ -137,6 +137,13 @@ class RaggedColumnTest extends AnyFunSuite {
       withColumn(pairs)((column, row) => { column.append(row(array()), 0); column.record }).shape.isEmpty)
   }
 
+  test("a Tensor Struct without values tells the shape of a value, unless that is of zeros") {
+    assert(written(tensors, tensor("U8", 0, 0)(), tensor("U8", 0, 4)())._1 == Seq(0L, 4L))
+    assert(written(tensors, tensor("U8", 1, 2)(1, 2), tensor("U8", 0, 0)())._1 == Seq(1L, 2L))
+    assert(refused(tensors, tensor("U8", 1, 2)(1, 2), tensor("U8", 0, 4)()).startsWith(
+        "U8 [0, 4], but rows before it have U8 [?, 2]"))
+  }
+
   test("rows without values have the shape of the dataset that they are appended to") {
     val there = Some(ColumnRecord("x", Some("I8"), Some(Seq(2)), ColumnKind.Ragged))
     assert(written(pairs.copy(existing = there), array())._1 == Seq(0L, 2L))
