@@ -20,7 +20,7 @@ STEPS = check-python test-interop test-scala test-processes test-python-unit $(a
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
-  cluster failures filesystems full_disk fuzz memory read_failures sessions))
+  cluster failures filesystems full_disk fuzz memory python_stores read_failures sessions))
 
 .DEFAULT_GOAL := test
 # Two sbt in one clone disturb each other. The steps of `make test`, which run in a make of their own, do without that.

@@ -40,6 +40,7 @@ class S3:
 
     def __init__(self, endpoint: str, log: Path) -> None:
         self.uri = f"s3a://{BUCKET}"
+        self.endpoint = endpoint
         self._log = log
         s3a = {
             "endpoint": endpoint,
