@@ -8,6 +8,7 @@ from safetensors_spark._extras import require
 # Workers do not talk to the Hub.
 require("publish", ("pyarrow",))
 
+from safetensors_spark.publish._shard_schema import ShardSchema  # noqa: E402
 from safetensors_spark.publish._staged import (  # noqa: E402
     StagedShard,
     ensure_staging_layout,
@@ -16,14 +17,17 @@ from safetensors_spark.publish._staged import (  # noqa: E402
     prune_orphans,
 )
 from safetensors_spark.publish._staging import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME  # noqa: E402
+from safetensors_spark.publish._write_shard import write_shard  # noqa: E402
 
 __all__ = [
     "FAILED_DIRNAME",
     "PENDING_DIRNAME",
     "SYNCED_DIRNAME",
+    "ShardSchema",
     "StagedShard",
     "ensure_staging_layout",
     "list_pending",
     "move_to",
     "prune_orphans",
+    "write_shard",
 ]

@@ -17,7 +17,8 @@ from safetensors_spark._files.commit.local_target import LocalTarget, sync_folde
 
 DRAFT_SUFFIX = ".tmp"
 
-_FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
+# No room on the disk, in the user's quota, or in a file. Windows has no quota.
+_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 # What file systems without hard links say.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _ATTEMPTS = 5

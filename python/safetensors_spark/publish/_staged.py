@@ -20,6 +20,8 @@ _LOGGER = logging.getLogger("safetensors_spark")
 
 # A move takes less, so that one which is older was interrupted.
 _SETTLED_S = 60.0
+# What is older and incomplete, was left by a writer that died.
+ORPHAN_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ def _name(path: Path | str) -> str:
     return path.name if isinstance(path, Path) else path.rpartition("/")[2]
 
 
-def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = 3600) -> list[Path | str]:
+def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = ORPHAN_S) -> list[Path | str]:
     """Remove what writers that died have left: temporary files, bodies without a sidecar, and sidecars without a body.
 
     What is younger stays, and so do the temporary files of processes of this machine that live. On a mount that several
