@@ -64,6 +64,18 @@ OF_FLOATS = ["F16", "BF16", "F32", "F64", "I8", "I64", "F8_E4M3", "F8_E5M2"]
 OF_WHOLE = [*OF_FLOATS, "U8", "U16", "U32", "U64", "I16", "I32"]
 
 
+def test_tensors_in_buckets_have_the_bytes_that_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0, 90, 1, 3).selectExpr("concat('k', id % 7, 'é😀', id) k", "array(cast(id as float)) x")
+    options: dict[str, Any] = {"name_col": "k", "key_buckets": 5, "generate_index": True}
+    theirs = write(rows, tmp_path / "spark", **options | {"generate_index": "true"})
+    ours = write_python(tmp_path / "python", *rows.toArrow().to_batches(max_chunksize=11), **options)
+    assert_same(ours, theirs)
+    write_python(tmp_path / "spark", {"k": ["new", "k1"], "x": np.zeros((2, 1), np.float32)}, name_col="k")
+    assert len(verify(tmp_path / "spark").faults) == 0
+    mixed = write(rows.selectExpr("concat('z', k) k", "x"), tmp_path / "python", name_col="k")
+    assert {shard["key_bucket"]["buckets"] for shard in mixed.manifest["shards"]} == {5}
+
+
 @pytest.mark.parametrize("rounding", ["truncate", "nearest_even"])
 def test_dtypes_and_shapes_have_the_bytes_that_spark_writes(spark: SparkSession, tmp_path: Path, rounding: Any) -> None:
     specials = [*NUMBERS, float("inf"), float("-inf"), float("nan")]

@@ -351,15 +351,6 @@ def test_a_damaged_manifest_is_replaced_but_not_appended_to(path: Path) -> None:
     assert rows(path) == [3]
 
 
-def test_shards_in_buckets_are_not_appended_to(path: Path) -> None:
-    write_keys(path, ["a"])
-    manifest = json.loads((path / MANIFEST).read_text())
-    manifest["shards"][0]["key_bucket"] = {"buckets": 4, "bucket": 1}
-    (path / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(InvalidWriteError, match="in buckets of keys, which only writes of Spark keep"):
-        write_keys(path, ["b"])
-
-
 def test_a_store_behind_fsspec_is_written_and_read(path: Path) -> None:
     url = f"memory://{path.name}-{time.time_ns()}"
     for numbers in ([1, 2, 3], [4]):

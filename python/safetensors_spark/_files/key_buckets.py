@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,18 @@ _SEED = 42
 
 def buckets_of(keys: Iterable[str], count: int) -> set[int]:
     """The buckets that the keys are in, of `count`: numbers from 0 on."""
+    return set(bucket_of_each(list(keys), count).tolist())
+
+
+def bucket_of_each(keys: Sequence[str], count: int) -> npt.NDArray[np.int32]:
+    """The bucket of each key."""
     by_length = defaultdict(list)
-    for key in keys:
-        encoded = key.encode()
-        by_length[len(encoded)].append(encoded)
-    found: set[int] = set()
-    for length, encoded_keys in by_length.items():
-        found.update((_hashes(encoded_keys, length).view(np.int32) % count).tolist())
+    encoded = [key.encode() for key in keys]
+    for row, key in enumerate(encoded):
+        by_length[len(key)].append(row)
+    found = np.empty(len(keys), np.int32)
+    for length, rows in by_length.items():
+        found[rows] = _hashes([encoded[row] for row in rows], length).view(np.int32) % count
     return found
 
 

@@ -128,6 +128,12 @@ class Manifest:
         return sum(shard.samples or 0 for shard in self.shards)
 
     @property
+    def key_buckets(self) -> int | None:
+        """How many buckets of keys the shards are in; None unless all are, with one number of buckets."""
+        counts = {shard.key_bucket.buckets if shard.key_bucket else None for shard in self.shards}
+        return counts.pop() if len(counts) == 1 else None
+
+    @property
     def bytes(self) -> int:
         """The length of all shards."""
         return sum(shard.bytes or 0 for shard in self.shards)

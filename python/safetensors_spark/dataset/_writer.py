@@ -17,6 +17,7 @@ from safetensors_spark._files.manifest import Column, Manifest
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark.dataset._write.batch_shards import BatchShards, Tail, check_tensors
 from safetensors_spark.dataset._write.batches import chunks_of, columns_of
+from safetensors_spark.dataset._write.bucket_shards import BucketShards
 from safetensors_spark.dataset._write.chunk import Chunk
 from safetensors_spark.dataset._write.key_shards import Duplicates, KeyShards
 from safetensors_spark.dataset._write.keyed_rows import keyed_rows, keys_of, of_tensors
@@ -54,6 +55,9 @@ class DatasetWriter:
             (`lastWin`).
         target_shard_size_mb: with `name_col` or `batch_size="auto"`, megabytes of a shard, from 50 to 1000.
         generate_index: write an index of all tensors. With `name_col`, a key in two shards is then an error.
+        key_buckets: with `name_col` of text and one column, how many buckets to divide the keys into, as Spark does:
+            each shard has keys of one bucket, sorted. A writer holds rows of four shards for that. An append takes the
+            number of the dataset.
         metadata: `__metadata__` of every shard.
         dtype: what numbers are written as: one name for all columns, or a dictionary by column. An integer dtype cuts
             off the fraction of a float; a number that a dtype cannot hold is an error, except for F8, which saturates
@@ -79,6 +83,7 @@ class DatasetWriter:
         duplicates_strategy: Duplicates = "fail",
         target_shard_size_mb: int = 300,
         generate_index: bool = False,
+        key_buckets: int | None = None,
         metadata: Mapping[str, str] | None = None,
         dtype: str | Mapping[str, str] | None = None,
         shapes: Mapping[str, Sequence[int]] | None = None,
@@ -99,6 +104,7 @@ class DatasetWriter:
             "dtype": dtype,
             "shapes": shapes,
             "rounding": rounding,
+            "key_buckets": key_buckets,
         }
         self._options, recorded = options_of(mode, given)
         self._of_columns = self._options.columns
@@ -107,6 +113,7 @@ class DatasetWriter:
         self._partition = partition
         old = check_existing(self._target, mode, self._options.dataset_mode, ())
         self._existing = {one.name: one for one in (old.columns if old and old.shards and mode == "append" else ())}
+        self._buckets = self._options.buckets_beside(self._target.location, old if mode == "append" else None)
         self._begin()
 
     def _begin(self) -> None:
@@ -118,7 +125,8 @@ class DatasetWriter:
         rows = None if options.batch_size == "auto" else options.batch_size
         size = options.target_shard_size_mb * 1_000_000
         self._by_batch = BatchShards(self._shards, rows, size, options.tail_strategy)
-        self._by_key = KeyShards(self._shards, size, options.kv_separator, options.duplicates_strategy)
+        by_key = KeyShards(self._shards, size, options.kv_separator, options.duplicates_strategy)
+        self._by_key = by_key if self._buckets is None else BucketShards(by_key, self._buckets)
 
     def write(self, batch: Any) -> None:
         """Write some rows. Nobody sees them before a commit.
@@ -169,7 +177,13 @@ class DatasetWriter:
     def _write_keyed(self, columns: dict[str, Any], convert: Any, name_col: str) -> None:
         if name_col not in columns:
             raise InvalidWriteError(f"`name_col` names `{name_col}`, but the columns are: {', '.join(columns)}.")
-        keys = keys_of(name_col, columns.pop(name_col))
+        keys = keys_of(name_col, columns.pop(name_col), in_buckets=self._buckets is not None)
+        if self._buckets is not None and len(columns) > 1:
+            raise InvalidWriteError(
+                f"Rows cannot be written in {self._buckets} buckets of keys: there are several columns, "
+                f"{', '.join(columns)}, so that the names of the tensors are not the keys. Write each column to a "
+                "dataset of its own."
+            )
         rows = {name: keyed_rows(name, values, convert, self._stored) for name, values in columns.items()}
         for name, of_column in rows.items():
             if len(of_column) != len(keys):

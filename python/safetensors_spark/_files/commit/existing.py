@@ -86,11 +86,6 @@ def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str)
 
     if old.mode != mode:
         raise refuse("the mode", old.mode, mode)
-    if mode == "key_value" and old.shards and all(shard.key_bucket for shard in old.shards):
-        raise InvalidWriteError(
-            f"The shards in {path} are in buckets of keys, which only writes of Spark keep. Append with Spark, or "
-            "overwrite the dataset."
-        )
     if not columns:
         return
     there, here = sorted(one.name for one in old.columns), sorted(one.name for one in columns)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from safetensors_spark._errors import InvalidWriteError
-from safetensors_spark._files.manifest import Column, Mode, Shard
+from safetensors_spark._files.manifest import Column, KeyBucket, Mode, Shard
 
 STAGING = "_temporary"
 
@@ -38,7 +38,7 @@ class WriteRecord:
         try:
             root: dict[str, Any] = json.loads(text)
             columns = tuple(Column(**one | {"shape": _dims(one["shape"])}) for one in root["columns"])
-            return WriteRecord(root["folder"], root["mode"], columns, tuple(Shard(**one) for one in root["shards"]))
+            return WriteRecord(root["folder"], root["mode"], columns, tuple(map(_shard, root["shards"])))
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidWriteError(
                 f"{text[:100]!r} is no record of a writer ({error!r}). Pass what `finish` returned."
@@ -47,6 +47,13 @@ class WriteRecord:
     def __post_init__(self) -> None:
         if not re.fullmatch(rf"{STAGING}/[0-9a-f-]{{36}}", self.folder):
             raise InvalidWriteError(f"{self.folder!r} is no folder of a writer. Pass what `finish` returned.")
+
+
+def _shard(fields: dict[str, Any]) -> Shard:
+    bucket = fields["key_bucket"]
+    if bucket is not None:
+        bucket = KeyBucket(bucket["buckets"], bucket["bucket"], bucket["keys"] and tuple(bucket["keys"]))
+    return Shard(**fields | {"key_bucket": bucket})
 
 
 def _dims(shape: list[int] | None) -> tuple[int, ...] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,9 +51,32 @@ class KeyedRows:
         found: Array = rows.reshape(len(rows), -1).view(np.uint8)
         return found
 
+    def copy(self) -> KeyedRows:
+        """The same rows in memory of their own."""
+        return KeyedRows([chunk.copy() for chunk in self._chunks])
+
+    def take(self, rows: Sequence[int]) -> KeyedRows:
+        """Those rows."""
+        if self.is_alike:
+            return KeyedRows([replace(self._chunks[0], values=self._chunks[0].values[list(rows)])])
+        return KeyedRows([self._chunks[row] for row in rows])
+
+    def chunks(self) -> list[Chunk]:
+        """A chunk of each row."""
+        return [self._chunks[0].rows(row, row + 1) for row in range(len(self))] if self.is_alike else self._chunks
+
     def bytes_of(self, row: int) -> Array:
         values = self._chunks[0].values[row : row + 1] if self.is_alike else self._chunks[row].values
         return values.reshape(-1).view(np.uint8) if values.size else np.empty(0, np.uint8)
+
+
+def joined(parts: Sequence[KeyedRows]) -> KeyedRows:
+    """All rows of a column, one part after the other."""
+    first = parts[0]
+    if all(part.is_alike and part.columns == first.columns for part in parts):
+        values = np.concatenate([chunk.values for part in parts for chunk in part._chunks])
+        return KeyedRows([replace(first._chunks[0], values=values)])
+    return KeyedRows([chunk for part in parts for chunk in part.chunks()])
 
 
 def keyed_rows(name: str, values: Any, convert: Any, store: Callable[[Chunk, Column | None], Chunk]) -> KeyedRows:
@@ -111,12 +135,18 @@ def of_tensors(chunk: Chunk) -> Chunk:
     return chunk
 
 
-def keys_of(name: str, values: Any) -> list[str]:
-    """The keys of rows: text, or whole numbers as text. Raises `InvalidWriteError` for anything else."""
+def keys_of(name: str, values: Any, in_buckets: bool = False) -> list[str]:
+    """The keys of rows: text, or whole numbers as text. Raises `InvalidWriteError` for anything else.
+
+    Args:
+        in_buckets: whether keys are put in buckets, which are those of text.
+    """
     if hasattr(values, "to_pylist"):
         keys = values.to_pylist()
     else:
         keys = values.tolist() if hasattr(values, "tolist") else list(values)
+    if in_buckets and any(isinstance(key, int) for key in keys):
+        raise InvalidWriteError(f"Column `{name}`: keys in buckets are text, not numbers. Make it text.")
     return [_key(name, row, key) for row, key in enumerate(keys)]
 
 

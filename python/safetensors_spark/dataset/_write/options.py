@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.commit.existing import SaveMode
-from safetensors_spark._files.manifest import Mode
+from safetensors_spark._files.manifest import Manifest, Mode
 from safetensors_spark.dataset._write.batch_shards import Tail
 from safetensors_spark.dataset._write.column_options import ColumnOptions
 from safetensors_spark.dataset._write.key_shards import Duplicates
@@ -17,6 +17,7 @@ from safetensors_spark.dataset._write.numbers import Rounding
 
 _LARGEST_BATCH = 2**31 - 1
 _MEGABYTES = range(50, 1001)
+_BUCKETS = range(1, 100_001)
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class WriteOptions:
     dtype: str | Mapping[str, str] | None
     shapes: Mapping[str, Sequence[int]]
     rounding: Rounding
+    key_buckets: int | None
 
     def __post_init__(self) -> None:
         _check_one_of("mode", self.mode, get_args(SaveMode))
@@ -73,8 +75,38 @@ class WriteOptions:
             raise InvalidWriteError(
                 "`ragged` is for batches. With `name_col` each row is a tensor of its own shape. Leave `ragged` out."
             )
+        if self.key_buckets is not None and self.key_buckets not in _BUCKETS:
+            raise InvalidWriteError(
+                f"`key_buckets` is {self.key_buckets!r}, expected a whole number from 1 to {_BUCKETS[-1]}."
+            )
+        if self.key_buckets is not None and self.name_col is None:
+            raise InvalidWriteError("`key_buckets` needs `name_col`: rows of a batch have no keys. Leave it out.")
         if not all(isinstance(one, str) for pair in self.metadata.items() for one in pair):
             raise InvalidWriteError(f"`metadata` is {self.metadata!r:.200}, expected a dictionary of strings.")
+
+    def buckets_beside(self, place: str, kept: Manifest | None) -> int | None:
+        """How many buckets of keys the shards are in; None if they are not in buckets.
+
+        Args:
+            kept: the dataset whose shards stay.
+
+        Raises `InvalidWriteError` if these shards are in other buckets, or rows cannot be put in buckets.
+        """
+        there = kept.key_buckets if kept else None
+        if kept and kept.shards and self.key_buckets not in (None, there):
+            found = "not in buckets of keys" if there is None else f"in {there} buckets of keys"
+            raise InvalidWriteError(
+                f"The shards in {place} are {found}, and cannot be appended to with `key_buckets={self.key_buckets}`. "
+                "Leave the option out, or overwrite the dataset."
+            )
+        buckets = self.key_buckets or there
+        if buckets is not None and self.duplicates_strategy == "lastWin":
+            raise InvalidWriteError(
+                f"Rows cannot be written in {buckets} buckets of keys: `duplicates_strategy=lastWin` keeps the last "
+                "row of a key, and no row is the last once rows are sorted by key. Remove the duplicates before the "
+                "write."
+            )
+        return buckets
 
     @property
     def columns(self) -> ColumnOptions:
@@ -104,6 +136,7 @@ _DEFAULTS: dict[str, Any] = {
     "dtype": None,
     "shapes": {},
     "rounding": "truncate",
+    "key_buckets": None,
 }
 _IN_SPARK = {"duplicates_strategy": "duplicatesStrategy"}
 
