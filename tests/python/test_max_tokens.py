@@ -12,6 +12,7 @@ from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from safetensors_spark.dataset import Batches, Dataset, open_dataset
+from safetensors_spark.dataset._max_tokens import share
 
 WINDOW = 900
 LENGTHS = [[3, 0, 9, 1], [0, 0], [20], [2, 2, 2, 2, 2, 2, 7], [1, 14, 0], [5] * 9]
@@ -68,21 +69,89 @@ def test_each_sample_is_in_one_batch(
         assert len(batch["tokens"].values) <= most
         assert batch["tokens"].lengths.tolist() == [by_sample[number] for number in batch["n"]]
         assert batch["text"] == [str(number) for number in batch["n"]]
-    if len(found) < world_size:
-        return
     ranks = [
         batches(ds, most, shuffle=shuffle, rank=rank, world_size=world_size, threads=0) for rank in range(world_size)
     ]
     steps = [batch for step in zip(*map(taken, ranks), strict=True) for batch in step]
-    # Where the last step has fewer batches than ranks, these are taken again.
     whole = len(found) // world_size * world_size
-    rest = taken(found)[whole:]
-    assert steps == taken(found)[:whole] + [rest[rank % len(rest)] for rank in range(world_size if rest else 0)]
+    assert steps[:whole] == taken(found)[:whole]
+    # Where the last step has fewer batches than ranks, these share them.
+    rest, parts = [number for batch in taken(found)[whole:] for number in batch], steps[whole:]
+    assert len(parts) == (world_size if rest else 0)
+    assert all(any(set(part) <= set(batch) for batch in taken(found)[whole:]) for part in parts)
+    assert all(parts)
+    assert [number for part in parts for number in part][: len(rest)] == rest
+    assert len(rest) < world_size or sum(map(len, parts)) == len(rest)
     dropping = [
         batches(ds, most, shuffle=shuffle, rank=rank, world_size=world_size, drop_last=True)
         for rank in range(world_size)
     ]
     assert [batch for step in zip(*map(taken, dropping), strict=True) for batch in step] == taken(found)[:whole]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=9), min_size=1, max_size=6),
+    st.integers(9, 40),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_nodes_have_parts_of_an_epoch(
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[list[int]],
+    most: int,
+    nodes: int,
+    ranks: int,
+    shuffle: bool,
+    drop_last: bool,
+    data: Any,
+) -> None:
+    ds = sequences(tmp_path_factory.mktemp("any") / "sequences", lengths)
+    alone = taken(batches(ds, most, shuffle=shuffle))
+    nodes = min(nodes, len(alone))
+    world = nodes * ranks
+    options: dict[str, Any] = {"world_size": world, "nodes": nodes, "shuffle": shuffle, "drop_last": drop_last}
+    parts = [taken(batches(ds, most, rank=rank, threads=0, **options)) for rank in range(world)]
+    assert len({len(part) for part in parts}) == 1
+    found = [number for part in parts for batch in part for number in batch]
+    assert all(any(set(batch) <= set(one) for one in alone) and batch for part in parts for batch in part)
+    if drop_last:
+        assert len(set(found)) == len(found)
+        assert len(parts[0]) == len(alone) // nodes // ranks
+    else:
+        assert set(found) == set(range(len(ds)))
+        last = [batch for part in parts for batch in part[-1:]]
+        # A sample is taken again only where the last step has fewer than ranks that share it.
+        assert len(set(found)) == len(found) or min(map(len, last)) == 1
+        assert len(parts[0]) == -(-len(alone) // nodes) // ranks + (-(-len(alone) // nodes) % ranks > 0)
+    step = data.draw(st.integers(0, len(parts[0])))
+    for rank in range(world):
+        one = batches(ds, most, rank=rank, threads=0, **options)
+        begun = taken(islice(iter(one), step))
+        again = batches(ds, most, rank=rank, threads=1, **options)
+        again.load_state_dict(one.state_dict())
+        assert begun + (taken(again) if again.epoch == 0 else []) == parts[rank]
+    # As many nodes with other ranks go on.
+    others = [batches(ds, most, rank=rank, **options | {"world_size": nodes}) for rank in range(nodes)]
+    for other in others:
+        other.load_state_dict(one.state_dict())
+    left = [number for other in others if other.epoch == 0 for batch in taken(other) for number in batch]
+    before = [number for part in parts for batch in part[:step] for number in batch]
+    assert drop_last or set(before) | set(left) == set(range(len(ds)))
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 20))
+def test_ranks_share_all_samples(counts: list[int], more: int) -> None:
+    ranks = len(counts) + more
+    parts = [share(counts, rank, ranks) for rank in range(ranks)]
+    taken = [(batch, number) for batch, begin, end in parts for number in range(begin, end)]
+    assert all(begin < end for _, begin, end in parts)
+    whole = [(batch, number) for batch, count in enumerate(counts) for number in range(count)]
+    assert taken[: len(whole)] == whole
+    assert len(taken) == max(len(whole), ranks)
 
 
 def test_batches_are_as_full_as_their_samples_let_them_be(ds: Dataset) -> None:
@@ -138,8 +207,8 @@ def test_wrong_arguments_are_errors(ds: Dataset, tmp_path: Path) -> None:
             ds.batches(**wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="there is no `max_tokens`"):
         ds.batches(3, tokens="tokens")
-    with pytest.raises(ValueError, match="nodes is 2, expected 1 with `max_tokens`"):
-        batches(ds, world_size=2, nodes=2)
+    with pytest.raises(ValueError, match=r"and is not greater than the number of batches, which is \d+$"):
+        batches(ds, world_size=50, nodes=50)
     with pytest.raises(sts.SafetensorsSparkError, match=r"`tokens` names `n`, and the columns .* are tokens, text"):
         ds.batches(max_tokens=20, tokens="n")
     assert max(len("".join(batch["text"])) for batch in ds.batches(max_tokens=6, tokens="text")) == 6

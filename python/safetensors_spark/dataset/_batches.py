@@ -198,7 +198,8 @@ class Batches:
         while some := list(islice(left, count)):
             # The first batch does not wait for many.
             count = min(2 * count, most)
-            self._columns.prefetch(order.shards(some[0][0], epoch.part(self._rank).stop))
+            place, part = some[0][0], epoch.part(self._rank)
+            self._columns.prefetch(order.shards(place, part.stop if place in part else place + 1))
             chosen = order.choose(self._columns, np.concatenate([numbers for _, numbers in some]))
             ends = list(accumulate(len(numbers) for _, numbers in some))
             for begin, end in pairwise([0, *ends]):
@@ -209,13 +210,18 @@ class Batches:
 
     def _numbers(self, order: Places, epoch: Epoch, steps: range) -> Iterator[tuple[int, Array]]:
         """For each step its first place in the order, and the samples of this rank's batch."""
-        left = iter(steps)
+        last = epoch.shared_step
+        left = (step for step in steps if step != last)
         while some := list(islice(left, max(1, _SAMPLES_AT_ONCE // epoch.batch_size))):
             places = [epoch.places(step, self._rank) for step in some]
             numbers = order.take(np.concatenate([np.arange(one.start, one.stop) for one in places]))
             ends = list(accumulate(len(one) for one in places))
             for one, (begin, end) in zip(places, pairwise([0, *ends]), strict=True):
-                yield one.start, numbers[begin:end]
+                yield one.start, self._samples._batch(numbers[begin:end])[1]
+        if last in steps:
+            shared, rank, ranks = epoch.shared_places(self._rank)
+            which, found = self._samples._batch(order.take(np.array(shared)), rank, ranks)
+            yield shared[which], found
 
 
 def plan(
@@ -236,13 +242,12 @@ def plan(
     if nodes < 1 or world_size % nodes or nodes > max(1, samples.places):
         raise ValueError(
             f"nodes is {nodes}, expected a number that divides world_size, which is {world_size}, and is not greater "
-            f"than the number of samples, which is {samples.places}"
+            f"than the number of {'batches' if samples._exact else 'samples'}, which is {samples.places}"
         )
-    if samples._exact and nodes > 1:
-        raise ValueError(f"nodes is {nodes}, expected 1 with `max_tokens`")
-    if 0 < samples.places // nodes < world_size // nodes and not drop_last:
+    count = len(samples) if samples._exact else samples.places
+    if 0 < count // nodes < world_size // nodes and not drop_last:
         warnings.warn(
-            f"{samples.location} has {samples.places} samples for {world_size} ranks: so that each rank has a "
+            f"{samples.location} has {count} samples for {world_size} ranks: so that each rank has a "
             "batch, some samples are taken by several ranks.",
             stacklevel=3,
         )

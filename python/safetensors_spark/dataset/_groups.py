@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark.dataset._columns import Chosen
 from safetensors_spark.dataset._lengths import sample_lengths
 from safetensors_spark.dataset._order import Order, Places, Shuffle, windows
 from safetensors_spark.dataset._recent import Recent
@@ -112,10 +110,9 @@ class GroupedSamples(Samples):
         """The shards of the window."""
         return self.shards[slice(*self._windows[window])]
 
-    def choose(self, columns: Any, groups: Array) -> Any:
-        """The groups of these numbers, as batches have them."""
-        samples = [self.members(group)[0] for group in groups.tolist()]
-        return _ChosenGroups(columns.choose(np.concatenate(samples)), [0, *accumulate(map(len, samples))])
+    def choose(self, columns: Any, taken: Array) -> Any:
+        """What batches take of an order, as they have it."""
+        return columns.choose(taken)
 
     def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
         return _GroupOrder(self, Order(self._as_shards, shuffle, epoch))
@@ -147,13 +144,3 @@ class _GroupOrder:
     def shards(self, place: int, stop: int) -> list[Shard]:
         found = self._order.shards(place, stop)
         return [shard for window in found for shard in self._samples.shards_of(int(window.file))]
-
-
-class _ChosenGroups:
-    """Chosen samples, to be taken by groups."""
-
-    def __init__(self, chosen: Chosen[Any, Any], bounds: list[int]) -> None:
-        self._chosen, self._bounds = chosen, bounds
-
-    def piece(self, begin: int, end: int) -> Callable[[], dict[str, Any]]:
-        return self._chosen.piece(self._bounds[begin], self._bounds[end])

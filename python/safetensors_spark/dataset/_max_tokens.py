@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 import numpy as np
 
@@ -44,8 +46,34 @@ class TokenBatches(GroupedSamples):
 
     _exact = True
 
+    def _batch(self, numbers: Array, rank: int = 0, ranks: int = 1) -> tuple[int, Array]:
+        samples = [self.members(group)[0] for group in numbers.tolist()]
+        which, begin, end = share([len(one) for one in samples], rank, ranks)
+        return which, samples[which][begin:end]
+
     def _batches(self, size: int) -> str:
         return f"batches by tokens of `{self._column}`"
+
+
+def share(counts: Sequence[int], rank: int, ranks: int) -> tuple[int, int, int]:
+    """Of batches of so many samples, no more of them than ranks: the one that the rank has a part of, that part's first
+    sample, and the one behind its last.
+
+    A sample is in the parts of several ranks only where there are fewer samples than ranks.
+    """
+    total = sum(counts)
+    rank, ranks = rank % total, min(ranks, total)
+    parts = [1] * len(counts)
+    sizes: list[tuple[float, int]] = [(-count, batch) for batch, count in enumerate(counts)]
+    heapify(sizes)
+    for _ in range(ranks - len(counts)):
+        batch = sizes[0][1]
+        parts[batch] += 1
+        heapreplace(sizes, (-counts[batch] / parts[batch], batch))
+    ends = np.cumsum(parts)
+    batch = int(ends.searchsorted(rank, side="right"))
+    part = rank - int(ends[batch]) + parts[batch]
+    return batch, counts[batch] * part // parts[batch], counts[batch] * (part + 1) // parts[batch]
 
 
 def by_tokens(

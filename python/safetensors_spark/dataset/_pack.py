@@ -63,8 +63,8 @@ class PackedSamples(GroupedSamples):
         # What a batch has of them.
         self.kinds = dict.fromkeys(self.columns, "fixed")
 
-    def choose(self, columns: Columns[Any, Any], groups: Array) -> _ChosenPacks:
-        return self.cut(columns, self.pieces(columns.offsets, groups, None), len(groups))
+    def choose(self, columns: Columns[Any, Any], taken: Array) -> _ChosenPacks:
+        return self.cut(columns, self.pieces(columns.offsets, taken, None), len(taken))
 
     def pieces(self, offsets: Offsets, numbers: Array, shuffle: Shuffle | None) -> Pieces:
         """Of what the packs of these numbers consist, which are those of any order."""

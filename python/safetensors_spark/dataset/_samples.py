@@ -34,7 +34,7 @@ class Samples:
         begins: for each of them the number of its first sample.
     """
 
-    # Whether no batch may have one sample more.
+    # Whether a place is a batch of many samples.
     _exact = False
 
     def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads) -> None:
@@ -61,6 +61,10 @@ class Samples:
     def _order(self, shuffle: Shuffle | None, epoch: int) -> Places:
         """In which order the epoch takes the samples."""
         return Order(self.shards, shuffle, epoch)
+
+    def _batch(self, numbers: Array, rank: int = 0, ranks: int = 1) -> tuple[int, Array]:
+        """What a rank's batch takes of what an order took, which several ranks may share: the first place, and all."""
+        return 0, numbers
 
     @property
     def fingerprint(self) -> str:

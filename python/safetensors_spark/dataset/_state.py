@@ -33,7 +33,8 @@ class Epoch:
         samples: how many samples the dataset has.
         dataset: what tells this dataset's samples from others.
         shuffle: how they are shuffled; None if they are not.
-        exact: whether no batch may have more than `batch_size`.
+        exact: whether a place is a batch of many samples. In the last step ranks share the samples of those that are
+            left, so that parts may have one place more than others.
     """
 
     epoch: int
@@ -50,7 +51,7 @@ class Epoch:
     @property
     def steps(self) -> Steps:
         """The steps that were left when it was begun, of the ranks of each node."""
-        left = self.samples // self.nodes - self.begun_at
+        left = most_places(self.samples, self.nodes, self.exact and not self.drop_last) - self.begun_at
         return Steps(left, self.batch_size, self.world_size // self.nodes, self.drop_last, self.exact)
 
     def places(self, step: int, rank: int) -> range:
@@ -60,6 +61,22 @@ class Epoch:
         first = part.start + self.begun_at
         is_last = found.stop == self.steps.samples and not self.drop_last
         return range(first + found.start, part.stop if is_last else first + found.stop)
+
+    @property
+    def shared_step(self) -> int | None:
+        """The step in which ranks share places: the last one, if a place is a batch."""
+        return len(self.steps) - 1 if self.exact and not self.drop_last else None
+
+    def shared_places(self, rank: int) -> tuple[range, int, int]:
+        """The places that the rank shares in that step; and which one it is of how many ranks that share them."""
+        ranks = self.world_size // self.nodes
+        taken = self.begun_at + (len(self.steps) - 1) * ranks
+        each, more = divmod(self.samples, self.nodes)
+        if taken < each:
+            part = self.part(rank)
+            return range(part.start + taken, part.stop), rank % ranks, ranks
+        # The first nodes have one more, which they share with the others.
+        return range(each, (each + 1) * more, each + 1), rank, self.world_size
 
     def part(self, rank: int) -> range:
         """The places of the rank's node."""
@@ -71,6 +88,11 @@ class Epoch:
     def place(self, batches: int) -> int:
         """How many places of each part are taken after so many steps."""
         return self.begun_at + self.steps.taken(batches)
+
+
+def most_places(samples: int, nodes: int, exact: bool) -> int:
+    """How many places of a part are counted: all that each part has, or of batches all that any part has."""
+    return -(-samples // nodes) if exact else samples // nodes
 
 
 def to_state(epoch: Epoch, batches: int) -> dict[str, Any]:
@@ -124,9 +146,10 @@ def _epoch(state: Mapping[str, Any]) -> Epoch:
         )
     samples, world_size = _number(state, "samples"), _number(state, "world_size", least=1)
     nodes = _number(state, "nodes", least=1, most=world_size)
+    exact = "exact" in state and _value(state, "exact", bool, "True or False")
     return Epoch(
         epoch=_number(state, "epoch", most=EPOCHS - 1),
-        begun_at=_number(state, "begun_at", most=samples // nodes),
+        begun_at=_number(state, "begun_at", most=most_places(samples, nodes, exact)),
         samples=samples,
         dataset=_value(state, "dataset", str, "a string"),
         shuffle=_shuffle(state),
@@ -134,7 +157,7 @@ def _epoch(state: Mapping[str, Any]) -> Epoch:
         world_size=world_size,
         drop_last=_value(state, "drop_last", bool, "True or False"),
         nodes=nodes,
-        exact="exact" in state and _value(state, "exact", bool, "True or False"),
+        exact=exact,
     )
 
 

@@ -13,8 +13,8 @@ class Steps:
     workers, nor the order in which places are taken on the number of ranks. What is left in the end, if it is not to be
     dropped, is spread evenly over the ranks: as one more step; or where it is less than a sample for each, with the
     last whole step, whose batches then may have one sample more. Only where a whole epoch, or what is left of one when
-    it is resumed, is less than a sample for each rank, some samples are taken by several ranks. So they are in the end
-    where no batch may have one sample more: with `exact`.
+    it is resumed, is less than a sample for each rank, some samples are taken by several ranks. Where no batch may have
+    one sample more, with `exact`, what is left is one more step.
     """
 
     samples: int

@@ -84,8 +84,8 @@ class BatchDataset(Batches, IterableDataset[Any]):
             batch_size: how many samples a batch of each rank has; not with `max_tokens`.
             max_tokens: how many values of a ragged column a batch of each rank has at most, instead: as many samples as
                 have so many. Which samples are a batch is the same in all epochs, whose order is that of batches. To
-                find them, the offsets of all shards are read now. Where the last batches are fewer than the ranks, some
-                are taken by several ranks. Not with `nodes`.
+                find them, the offsets of all shards are read now. Where the last batches are fewer than ranks, these
+                share their samples: each takes a part of one batch.
             tokens: the column that `max_tokens` counts, where several are ragged.
             shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
                 read together in a random order.
