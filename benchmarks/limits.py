@@ -11,15 +11,19 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from benchmarks.samples import Array, Samples
 
-Batch = dict[str, torch.Tensor]
+Batch = dict[str, Any]
 WORKERS = 2
 
 
 @dataclass(frozen=True)
 class Loading:
-    """What is asked of a loader: batches of tensors that are the consumer's own, in order or shuffled."""
+    """What is asked of a loader: batches that are the consumer's own, in order or shuffled.
 
-    samples: Samples
+    Attributes:
+        samples: `Samples`, or `Rows` of different lengths.
+    """
+
+    samples: Any
     folder: Path
     shuffled: bool
     workers: int
@@ -42,7 +46,7 @@ class Contender:
     """
 
     name: str
-    write: Callable[[Samples, Path], object]
+    write: Callable[[Any, Path], object]
     load: Callable[[Loading], Iterable[Batch]]
     aims: dict[int, float] = field(default_factory=dict, hash=False)
     whole: bool = True

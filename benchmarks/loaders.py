@@ -3,20 +3,18 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product, repeat
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from benchmarks.contenders import CONTENDERS
 from benchmarks.harness import Options, turns, within_rounds
 from benchmarks.limits import WORKERS, Batch, Contender, Loading
 from benchmarks.processes import Done, apart, settle, warm
+from benchmarks.rows import Rows
 from benchmarks.samples import Samples, embeddings, images
 
 # How long batches are counted: several epochs of what is fast, and a part of one of what is slow.
@@ -51,13 +49,14 @@ def run(options: Options, folder: Path) -> Iterator[str]:
         place.mkdir()
         samples = kind(options.rows * 4096 // 2, place)
         samples.make()
-        yield from benchmark(samples, options.rounds)
+        yield from benchmark(samples, CONTENDERS, options.rounds)
         shutil.rmtree(place)
 
 
-def benchmark(samples: Samples, rounds: int) -> Iterator[str]:
-    all_turns = [turn for contender in CONTENDERS for turn in prepared(contender, samples)]
-    expected = totals([{"x": samples.x(), "label": samples.labels()}])
+def benchmark(samples: Samples | Rows, contenders: Sequence[Contender], rounds: int) -> Iterator[str]:
+    """The rates of the contenders, which each write their own files first."""
+    all_turns = [turn for contender in contenders for turn in prepared(contender, samples)]
+    expected = samples.expected()
     measured: dict[Turn, list[Done[Speed]]] = {turn: [] for turn in all_turns}
     for number, turn in turns(all_turns, rounds):
         print(f"round {number} of {rounds}: {turn}", file=sys.stderr)
@@ -67,10 +66,10 @@ def benchmark(samples: Samples, rounds: int) -> Iterator[str]:
         elif turn.contender.whole:
             apart(partial(check, turn, expected))
     for workers in LIMITS:
-        yield table(samples, workers, measured)
+        yield table(samples, contenders, workers, measured)
 
 
-def prepared(contender: Contender, samples: Samples) -> list[Turn]:
+def prepared(contender: Contender, samples: Samples | Rows) -> list[Turn]:
     """Writes its files, if another with the same did not."""
     place = samples.folder / contender.write.__name__
     if not place.exists():
@@ -82,20 +81,9 @@ def prepared(contender: Contender, samples: Samples) -> list[Turn]:
 
 def check(turn: Turn, expected: tuple[int, ...]) -> None:
     """Refuses a contender whose epoch is not every sample once."""
-    batches = ({name: tensor.numpy() for name, tensor in batch.items()} for batch in turn.contender.load(turn.loading))
-    found = totals(batches)
+    found = turn.loading.samples.totals(turn.contender.load(turn.loading))
     if found != expected:
         raise ValueError(f"{turn}: samples, labels and bytes of an epoch are {found}, expected {expected}")
-
-
-def totals(batches: Iterable[dict[str, Any]]) -> tuple[int, ...]:
-    """Samples, the sum of their labels, and of their bytes by words of eight, modulo 2^64: the same in any order."""
-    count, labels, words = 0, 0, 0
-    for batch in batches:
-        count += len(batch["label"])
-        labels += int(batch["label"].sum())
-        words += int(np.add.reduce(batch["x"].reshape(-1).view(np.uint64)))
-    return count, labels, words % (1 << 64)
 
 
 def speed(turn: Turn) -> Speed:
@@ -122,7 +110,9 @@ def passed(batches: Iterator[Batch]) -> float:
     return samples / (time.perf_counter() - start)
 
 
-def table(samples: Samples, workers: int, measured: dict[Turn, list[Done[Speed]]]) -> str:
+def table(
+    samples: Samples | Rows, contenders: Sequence[Contender], workers: int, measured: dict[Turn, list[Done[Speed]]]
+) -> str:
     """A line for each contender: its rates, the first batch when shuffled, the most memory."""
     done = {
         (turn.contender.name, turn.loading.shuffled): each
@@ -134,7 +124,7 @@ def table(samples: Samples, workers: int, measured: dict[Turn, list[Done[Speed]]
     lines = [
         f"{f'{samples.name}, {workers} workers':28}{title} {'first batch ms':>15} {'own MB':>8} {'mapped MB':>10}  aim"
     ]
-    for contender in CONTENDERS:
+    for contender in contenders:
         line = f"{contender.name:28}"
         for shuffled in ORDERS:
             own, base = rates(done[contender.name, shuffled]), rates(done[limit, shuffled])

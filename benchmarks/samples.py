@@ -1,6 +1,6 @@
 """Samples to load: random bytes from a seed, in a file that every contender's are written from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,20 @@ class Samples:
         x, labels = self.x(), self.labels()
         for number, begin in enumerate(range(0, self.count, size)):
             yield number, x[begin : begin + size], labels[begin : begin + size]
+
+    def expected(self) -> tuple[int, ...]:
+        """What `totals` finds in an epoch that has every sample once."""
+        return self.totals([{"x": self.x(), "label": self.labels()}])
+
+    def totals(self, batches: Iterable[dict[str, Any]]) -> tuple[int, ...]:
+        """Samples, the sum of their labels, and of their bytes by words of eight, modulo 2^64, in any order."""
+        count, labels, words = 0, 0, 0
+        for batch in batches:
+            x, label = (np.asarray(batch[name]) for name in ("x", "label"))
+            count += len(label)
+            labels += int(label.sum())
+            words += int(np.add.reduce(x.reshape(-1).view(np.uint64)))
+        return count, labels, words % (1 << 64)
 
     def make(self) -> None:
         """Write `x.npy` and `label.npy`: random bits, of which floats are made between -1 and 1."""

@@ -16,7 +16,17 @@ from safetensors.numpy import load_file, save_file
 import safetensors_spark as sts
 from handmade import Handmade, encoded, kinds_of
 from safetensors_spark._files.numpy_dtypes import NUMPY, numpy_dtype
-from safetensors_spark.dataset import Column, Dataset, Packed, Padded, Ragged, inspect, open_dataset
+from safetensors_spark.dataset import (
+    Column,
+    Dataset,
+    Packed,
+    Padded,
+    Ragged,
+    inspect,
+    mix,
+    open_dataset,
+    write_dataset,
+)
 
 COLUMNS = (
     Column("tokens", "I32", (), "ragged"),
@@ -495,3 +505,19 @@ def test_arrow_has_the_same_values() -> None:
         Ragged(np.zeros(6, ml_dtypes.bfloat16), np.array([0, 6])).to_arrow()
     with pytest.raises(sts.InvalidTensorError, match="row 1 is not UTF-8: invalid start byte at its byte 1"):
         Ragged(np.frombuffer(b"ab\xff", np.uint8), np.array([0, 1, 3]), "text").to_arrow()
+
+
+def test_batches_of_long_bytes_have_each_row(tmp_path: Path) -> None:
+    rows = [bytes([number % 251]) * (0 if number % 5 == 0 else 5000 + number) for number in range(60)]
+    write_dataset([{"x": np.arange(60), "file": rows}], tmp_path / "files", batch_size=7)
+    dataset = open_dataset(tmp_path / "files")
+    for batch_size in (1, 4, 60):
+        found = [
+            pair
+            for batch in dataset.batches(batch_size, shuffle=True)
+            for pair in zip(batch["x"], batch["file"], strict=True)
+        ]
+        assert [bytes(file) for _, file in sorted(found, key=lambda pair: int(pair[0]))] == rows
+        assert all(type(file) is bytes for _, file in found)
+    mixed = mix([(dataset, 1), (dataset, 1)]).batches(8)
+    assert sorted(file for batch in mixed for file in batch["file"]) == sorted(rows * 2)

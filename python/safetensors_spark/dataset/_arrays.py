@@ -77,7 +77,7 @@ def finish_arrays(
         else value.tolist()
         if isinstance(value, Ragged)
         else value
-        if isinstance(value, int)
+        if isinstance(value, int | list)
         else _cast(name, value, dtype)
         for name, value in with_times(types, batch).items()
     }

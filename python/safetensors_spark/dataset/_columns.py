@@ -25,6 +25,8 @@ from safetensors_spark.dataset._spans import Spans
 
 # Seconds after which shards are checked again, which takes a microsecond or two for each.
 _PAUSE = 0.01
+# Bytes of a row that are copied on their own faster than with others, and once more to be a row again.
+_LONG = 1024
 
 # A dtype of a library, and its arrays.
 D = TypeVar("D")
@@ -170,7 +172,7 @@ class Chosen(Generic[D, T]):
 
     def piece(self, begin: int, end: int) -> Callable[[], dict[str, Any]]:
         """What copies a piece of them, in any thread: to arrays of stacked samples, of ragged columns to `Gathered`, of
-        text and bytes to `Ragged`.
+        text and bytes to `Ragged`, or of long bytes to a list of them.
 
         Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
         """
@@ -196,14 +198,16 @@ class Chosen(Generic[D, T]):
         kind = columns[0].source.kind
         if kind == "ragged":
             values, memory = self._new(spans.total, columns[0])
-            found: Gathered[T] | Ragged = Gathered(values, spans.offsets)
-        else:
-            # Strings and bytes are made of it, wherever the others are.
-            memory = Own(spans.total, 1)
-            origins = [OfColumn(column.source.place) for column in columns]
-            origin = Taken(origins, self._which[begin:end], self._rows[begin:end])
-            found = Ragged(memory.rows.reshape(-1), spans.offsets, kind, origin)
-        return found, partial(spans.copy, [column.rows for column in columns], memory)
+            return Gathered(values, spans.offsets), partial(spans.copy, [column.rows for column in columns], memory)
+        if kind == "binary" and spans.total >= _LONG * (end - begin):
+            found: list[bytes] = []
+            return found, lambda: found.extend(spans.bytes_of([column.rows for column in columns]))
+        # Strings and bytes are made of it, wherever the others are.
+        memory = Own(spans.total, 1)
+        origins = [OfColumn(column.source.place) for column in columns]
+        origin = Taken(origins, self._which[begin:end], self._rows[begin:end])
+        rows = Ragged(memory.rows.reshape(-1), spans.offsets, kind, origin)
+        return rows, partial(spans.copy, [column.rows for column in columns], memory)
 
     def _runs_of(self, name: str, begin: int, end: int) -> list[memoryview]:
         """Rows that follow each other are copied at once."""

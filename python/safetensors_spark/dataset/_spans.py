@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,12 @@ class Spans:
     def total(self) -> int:
         """How many values all rows have."""
         return int(self.lengths.sum())
+
+    def bytes_of(self, columns: Sequence[Array]) -> Iterator[bytes]:
+        """The rows one by one, of these columns of bytes."""
+        views = [column.reshape(-1).data for column in columns]
+        places = zip(self.which.tolist(), self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True)
+        return (views[column][start:end].tobytes() for column, start, end in places)
 
     def copy(self, columns: Sequence[Array], memory: Memory) -> None:
         """Fill the memory with the values, which are rows of bytes of these columns."""

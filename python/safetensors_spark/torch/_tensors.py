@@ -101,7 +101,7 @@ def finish_tensors(
         else value.tolist()
         if isinstance(value, Ragged)
         else value
-        if isinstance(value, int)
+        if isinstance(value, int | list)
         else torch.from_numpy(value)
         if isinstance(value, np.ndarray)
         else _cast(name, value, dtype)
