@@ -9,6 +9,7 @@ from safetensors_spark._extras import require
 require("publish", ("pyarrow",))
 
 from safetensors_spark.publish._shard_schema import ShardSchema  # noqa: E402
+from safetensors_spark.publish._stage_dataset import stage_dataset  # noqa: E402
 from safetensors_spark.publish._staged import (  # noqa: E402
     StagedShard,
     ensure_staging_layout,
@@ -29,5 +30,6 @@ __all__ = [
     "list_pending",
     "move_to",
     "prune_orphans",
+    "stage_dataset",
     "write_shard",
 ]

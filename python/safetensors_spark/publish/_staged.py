@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors_spark._errors import InvalidShardError
+from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.publish._local_staging import DRAFT_SUFFIX
 from safetensors_spark.publish._sidecar import SUFFIX, Sidecar, parse_sidecar, sidecar_of
 from safetensors_spark.publish._staging import FOLDERS, PENDING_DIRNAME, Staging, open_staging
@@ -196,7 +197,8 @@ def _name(path: Path | str) -> str:
 
 
 def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = ORPHAN_S) -> list[Path | str]:
-    """Remove what writers that died have left: temporary files, bodies without a sidecar, and sidecars without a body.
+    """Remove what writers that died have left: temporary files, bodies without a sidecar, sidecars without a body, and
+    datasets without a manifest.
 
     What is younger stays, and so do the temporary files of processes of this machine that live. On a mount that several
     machines share, give more seconds than a writer may pause.
@@ -206,7 +208,7 @@ def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = 
     """
     staging = open_staging(staging_dir)
     repair(staging, older_than_s=_SETTLED_S)
-    removed = []
+    removed = _prune_datasets(staging, older_than_s)
     for folder in FOLDERS:
         names = set(staging.names(folder))
         for name in sorted(names):
@@ -225,6 +227,37 @@ def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = 
                 gone = not staging.exists(sidecar_of(place)) and remove_body(staging, place)
             if gone:
                 removed.append(staging.path(place))
+    return removed
+
+
+def dataset_file(dataset: str, file: str) -> str:
+    """What a file of a dataset is called in the staging directory: many datasets have files of one name."""
+    return f"{dataset}-{file}"
+
+
+def withdraw(staging: Staging, dataset: str) -> list[Path | str]:
+    """Remove what is pending of a dataset, unless its manifest is staged. Returns what was removed."""
+    manifest = sidecar_of(dataset_file(dataset, MANIFEST))
+    if any(staging.exists(f"{folder}/{manifest}") for folder in FOLDERS):
+        return []
+    names = [name for name in staging.names(PENDING_DIRNAME) if name.startswith(dataset_file(dataset, ""))]
+    # Bodies without a sidecar are nothing.
+    for name in sorted(names, key=lambda name: not name.endswith(SUFFIX)):
+        staging.delete(f"{PENDING_DIRNAME}/{name}")
+    return [staging.path(f"{PENDING_DIRNAME}/{name}") for name in names]
+
+
+def _prune_datasets(staging: Staging, older_than_s: float) -> list[Path | str]:
+    """Remove datasets whose staging has died before the manifest."""
+    ages: dict[str, list[float]] = {}
+    for shard, sidecar in pairs(staging, PENDING_DIRNAME):
+        if sidecar.dataset:
+            place = sidecar_of(f"{PENDING_DIRNAME}/{shard.name}")
+            ages.setdefault(str(sidecar.dataset.get("id")), []).append(staging.age(place))
+    removed = []
+    for dataset, found in ages.items():
+        if min(found) >= older_than_s:
+            removed += withdraw(staging, dataset)
     return removed
 
 
