@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -351,8 +352,9 @@ def test_a_damaged_manifest_is_replaced_but_not_appended_to(path: Path) -> None:
     assert rows(path) == [3]
 
 
-def test_a_store_behind_fsspec_is_written_and_read(path: Path) -> None:
-    url = f"memory://{path.name}-{time.time_ns()}"
+@pytest.mark.parametrize("scheme", ["memory://", "file://", "dir::file://", "simplecache::memory://"])
+def test_a_store_behind_fsspec_is_written_and_read(path: Path, scheme: str) -> None:
+    url = f"{scheme}{path}-{time.time_ns()}"
     for numbers in ([1, 2, 3], [4]):
         with DatasetWriter(url, batch_size=2, generate_index=True) as writer:
             writer.write({"x": np.array(numbers)})
@@ -362,3 +364,10 @@ def test_a_store_behind_fsspec_is_written_and_read(path: Path) -> None:
         writer.write({"x": np.array([5])})
     target = open_target(url)
     assert sorted(name.rpartition(".")[2] for name in target.names() if name[0] != "_") == ["json", "safetensors"]
+
+
+def test_an_archive_is_not_written_to(path: Path) -> None:
+    with zipfile.ZipFile(f"{path}.zip", "w") as archive:
+        archive.writestr("x", "")
+    with pytest.raises(PermissionError, match=r"zip://points is in an archive.*Write to a folder"):
+        DatasetWriter(f"zip://points::file://{path}.zip", batch_size=2)

@@ -57,6 +57,13 @@ class RemoteFolder:
         return self._filesystem
 
     @property
+    def is_archive(self) -> bool:
+        """Whether it is in a file such as a zip."""
+        from fsspec.archive import AbstractArchiveFileSystem
+
+        return isinstance(self.filesystem, AbstractArchiveFileSystem)
+
+    @property
     def location(self) -> str:
         """The URL without secrets, for errors and reports."""
         return without_secrets(str(self.filesystem.unstrip_protocol(self._root)))

@@ -22,6 +22,11 @@ class RemoteTarget:
         self.folder = folder
         if folder.is_http:
             raise PermissionError(f"{folder.location} is behind HTTP, which is only read. Name a place to write to.")
+        if folder.is_archive:
+            raise PermissionError(
+                f"{folder.location} is in an archive, in which no file can be replaced. Write to a folder, and pack "
+                "that."
+            )
 
     @property
     def location(self) -> str:
