@@ -38,8 +38,8 @@ demo: jar $(UV)
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)
 	@$(if $(filter loaders lookups,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
-	@$(if $(filter write writer read shards,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
-	@$(if $(filter write writer read shards,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter write writer read shards publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
+	@$(if $(filter write writer read shards publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
 
 # A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
 jmh:

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.harness import Options
 
 # By environment: the one that has the loaders of training data runs what compares with them.
-SPARK, LOADERS = ("write", "writer", "read", "shards"), ("loaders", "sequences", "lookups")
+SPARK, LOADERS = ("write", "writer", "read", "shards", "publish"), ("loaders", "sequences", "lookups")
 
 
 def main() -> None:
