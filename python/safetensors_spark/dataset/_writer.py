@@ -16,7 +16,7 @@ from safetensors_spark._files.commit.written import STAGING, WriteRecord
 from safetensors_spark._files.manifest import Column, Manifest
 from safetensors_spark._files.storage import StorageOptions
 from safetensors_spark.dataset._write.batch_shards import BatchShards, Tail, check_tensors
-from safetensors_spark.dataset._write.batches import chunks_of, columns_of
+from safetensors_spark.dataset._write.batches import check_names, chunks_of, columns_of
 from safetensors_spark.dataset._write.bucket_shards import BucketShards
 from safetensors_spark.dataset._write.chunk import Chunk
 from safetensors_spark.dataset._write.key_shards import Duplicates, KeyShards
@@ -218,19 +218,7 @@ class DatasetWriter:
             )
 
     def _check_first(self, columns: Sequence[Column]) -> None:
-        lower: dict[str, str] = {}
-        for column in columns:
-            other = lower.setdefault(column.name.lower(), column.name)
-            if other != column.name:
-                raise InvalidWriteError(
-                    f"Columns `{other}` and `{column.name}` differ only in case, and Spark could not tell their "
-                    "tensors apart when it reads them. Rename one."
-                )
-            if column.name == "__metadata__" and self._plan.mode == "batch":
-                raise InvalidWriteError(
-                    "Column `__metadata__` would be a tensor that no reader finds: the format keeps that name. Rename "
-                    "it."
-                )
+        check_names([column.name for column in columns], self._plan.mode)
         check_existing(self._target, self._plan.save_mode, self._plan.mode, columns)
         if self._plan.mode == "batch":
             check_tensors(columns, self._options.metadata)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from safetensors_spark._errors import InvalidWriteError
+from safetensors_spark._files.manifest import Mode
 from safetensors_spark.dataset._write.arrow_values import chunk_of_arrow
 from safetensors_spark.dataset._write.chunk import Chunk
 from safetensors_spark.dataset._write.values import chunk_of_values, null_in
@@ -36,6 +37,22 @@ def chunks_of(columns: Mapping[str, Any], convert: _Convert, ragged: Collection[
         lengths = ", ".join(f"`{chunk.column.name}` {len(chunk)}" for chunk in chunks)
         raise InvalidWriteError(f"The columns of a batch have different numbers of rows: {lengths}.")
     return chunks
+
+
+def check_names(names: Collection[str], mode: Mode) -> None:
+    """Raise `InvalidWriteError` for names that readers could not tell apart, or not find."""
+    lower: dict[str, str] = {}
+    for name in names:
+        other = lower.setdefault(name.lower(), name)
+        if other != name:
+            raise InvalidWriteError(
+                f"Columns `{other}` and `{name}` differ only in case, and Spark could not tell their tensors apart "
+                "when it reads them. Rename one."
+            )
+        if name == "__metadata__" and mode == "batch":
+            raise InvalidWriteError(
+                "Column `__metadata__` would be a tensor that no reader finds: the format keeps that name. Rename it."
+            )
 
 
 def _chunk_of_series(name: str, series: Any, is_ragged: bool) -> Chunk:
