@@ -1,28 +1,12 @@
 """The server of the Hub's API that other tests use, with the real client: by LFS and by Xet."""
 
-import subprocess
-import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import hub
-
-BEGIN = """
-import os, hashlib, random
-from pathlib import Path
-from huggingface_hub import *
-from huggingface_hub.errors import *
-api, folder = HfApi(), Path(os.environ["FOLDER"])
-def add(path, content): return CommitOperationAdd(path, content)
-def commit(*operations, **more):
-    return api.create_commit("me/points", operations, commit_message="more", repo_type="dataset", **more)
-def status(call):
-    try: call()
-    except HfHubHTTPError as error: return error.response.status_code
-"""
+from hub_client import client
 
 
 @pytest.fixture(params=[True, False], ids=["xet", "lfs"])
@@ -35,20 +19,6 @@ def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
         client(server, 'api.create_repo("me/points", repo_type="dataset")')
         yield server
-
-
-def client(server: hub.Server, code: str, xet: bool = True, token: str | None = hub.WRITE) -> str:
-    """What a process that runs the code prints."""
-    environment = {**server.environment(token, xet), "FOLDER": str(server.folder)}
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + textwrap.dedent(code)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def test_what_is_committed_is_read_back(server: hub.Server, xet: bool) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from types import ModuleType
 
+import pytest
+
 import safetensors_spark
 from safetensors_spark import _errors, dataset, functions
 
@@ -81,3 +83,9 @@ def test_training_says_what_it_needs() -> None:
     """The environment of these tests has no PyTorch."""
     done = subprocess.run([sys.executable, "-c", "import safetensors_spark.torch"], capture_output=True, text=True)
     assert "MissingExtraError: not installed: torch. Install the extra `torch`:" in done.stderr
+
+
+def test_reading_from_the_hub_says_what_it_needs() -> None:
+    """The environment of these tests has no client of the Hub."""
+    with pytest.raises(safetensors_spark.MissingExtraError, match=r"huggingface_hub\. Install the extra `publish`:"):
+        dataset.open_dataset("hf://datasets/me/points")

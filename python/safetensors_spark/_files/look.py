@@ -44,10 +44,10 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
     text = checked_path(path)
     parent, name = _split(text)
     if name == MANIFEST or name.endswith(SUFFIX) or is_index(name) or Path(text).is_file():
-        folder = open_folder(parent, storage_options)
+        folder = _now(open_folder(parent, storage_options))
         if folder.is_file(name):
             return _of_file(folder, name)
-    folder = open_folder(text, storage_options)
+    folder = _now(open_folder(text, storage_options))
     try:
         if isinstance(folder, LocalFolder):
             folder.check()
@@ -56,6 +56,10 @@ def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = 
         if not re.search(r"[*?\[]", name):
             raise
         raise FileNotFoundError(f"{error}: patterns are not expanded, give the folder or one file") from None
+
+
+def _now(folder: Folder) -> Folder:
+    return folder.pinned() if isinstance(folder, RemoteFolder) else folder
 
 
 def _split(path: str) -> tuple[str, str]:

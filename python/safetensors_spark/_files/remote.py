@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from safetensors_spark._errors import printable
+from safetensors_spark._files.hub import at_commit
 from safetensors_spark._files.retries import retried
 from safetensors_spark._files.secrets import without_secrets
 
@@ -38,14 +39,17 @@ class RemoteFolder:
     Calls are repeated where that may help. What fails for good is an `OSError`, whose text has no secrets.
     """
 
-    def __init__(self, filesystem: AbstractFileSystem, root: str) -> None:
+    def __init__(self, filesystem: AbstractFileSystem, root: str, shown: str | None = None) -> None:
+        """A folder that errors and reports call `shown`, where that is not its root."""
         protocol = filesystem.protocol
         self.is_http = "http" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        self._is_hub = protocol == "hf"
         self._filesystem = filesystem
         self._process = os.getpid()
         # A signature in the query is of all files.
         root, mark, query = root.partition("?") if self.is_http else (root, "", "")
         self._root, self._query = root.rstrip("/"), mark + query
+        self._shown = self._root if shown is None else shown
 
     @property
     def filesystem(self) -> AbstractFileSystem:
@@ -66,7 +70,7 @@ class RemoteFolder:
     @property
     def location(self) -> str:
         """The URL without secrets, for errors and reports."""
-        return without_secrets(str(self.filesystem.unstrip_protocol(self._root)))
+        return without_secrets(str(self.filesystem.unstrip_protocol(self._shown)))
 
     def folders(self) -> list[str]:
         """The names of the folders directly in it."""
@@ -76,7 +80,14 @@ class RemoteFolder:
 
     def below(self, name: str) -> RemoteFolder:
         """The folder by this name in it."""
-        return RemoteFolder(self.filesystem, self.path_of(name))
+        return RemoteFolder(self.filesystem, self.path_of(name), f"{self._shown}/{name}")
+
+    def pinned(self) -> RemoteFolder:
+        """The folder as it is now. On the Hub that is a commit, which stays when its branch moves on."""
+        if not self._is_hub:
+            return self
+        root = self.call("", lambda: at_commit(self.filesystem, self._root))
+        return RemoteFolder(self.filesystem, root, self._shown)
 
     def names(self) -> dict[str, int]:
         """The files directly in it, and their lengths. An HTTP server tells them by a page of links, if at all."""
@@ -104,11 +115,17 @@ class RemoteFolder:
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """The file's bytes from `start` to before `end`, fewer where it is shorter."""
-        content = self.call(name, lambda: self.filesystem.cat_file(self.path_of(name), start=start or None, end=end))
+        # The Hub's file system would read megabytes ahead.
+        exact = {"cache_type": "none"} if self._is_hub else {}
+        path = self.path_of(name)
+        content = self.call(name, lambda: self.filesystem.cat_file(path, start=start or None, end=end, **exact))
         return _cut(content, start, end)
 
     def read_many(self, ranges: Sequence[tuple[str, int, int]]) -> list[bytes]:
         """The same of several ranges, side by side where the file system can do so."""
+        if self._is_hub:
+            with ThreadPoolExecutor(_THREADS) as threads:
+                return list(threads.map(lambda one: self.read(*one), ranges))
         paths = [self.path_of(name) for name, _, _ in ranges]
         starts, ends = [start for _, start, _ in ranges], [end for _, _, end in ranges]
         found = self.call("", lambda: self.filesystem.cat_ranges(paths, starts, ends, on_error="return"))

@@ -10,6 +10,7 @@ from errno import ECONNREFUSED
 from typing import TypeVar
 
 from safetensors_spark._errors import printable
+from safetensors_spark._files.hub import hub_error
 from safetensors_spark._files.secrets import without_secrets
 
 _LOGGER = logging.getLogger("safetensors_spark")
@@ -42,7 +43,7 @@ def retried(name: str, call: Callable[[], _T]) -> _T:
         except Exception as error:
             failure = _cause(error)
             # Where nobody listens, mostly the address is wrong.
-            if delay is None or _is_final(failure) or (attempt and _is_refused(failure)):
+            if delay is None or hub_error(name, failure) or _is_final(failure) or (attempt and _is_refused(failure)):
                 break
             _LOGGER.warning("%s: %s; trying again", name, _said(failure))
             time.sleep(delay * random.uniform(0.5, 1))
@@ -78,6 +79,8 @@ def _said(error: Exception) -> str:
 
 
 def _shown(name: str, error: Exception) -> OSError:
+    if refused := hub_error(name, error):
+        return refused
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(f"{name} is not there")
     if isinstance(error, PermissionError) or _status(error) in _DENIED:

@@ -48,6 +48,8 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
     if len(parts.scheme) < 2:
         return LocalFolder(Path(text))
     require("remote", ("fsspec",))
+    if parts.scheme == "hf":
+        require("publish", ("huggingface_hub",))
     from fsspec.core import url_to_fs
 
     try:
