@@ -99,6 +99,10 @@ def test_a_staging_directory_may_be_any_url(tmp_path: Path, kind: str) -> None:
     assert stage(folder) == shard
     with pytest.raises(InvalidShardError, match="has other rows"):
         stage(folder, table(5))
+    open_staging(folder).delete(f"pending/{shard.name}.meta.json")
+    assert list_pending(folder) == []
+    assert stage(folder) == shard, "what a killed worker left is completed"
+    assert list_pending(folder) == [shard]
     with open_staging(folder).open(f"pending/{shard.name}") as body:
         assert pq.read_table(pa.PythonFile(body))["x"].to_pylist() == [0, 1, 2]
     if kind == "memory":

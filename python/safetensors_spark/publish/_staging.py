@@ -103,8 +103,8 @@ class Digest:
 
 def digest(file: BinaryIO) -> Digest:
     """Read a file to its end."""
-    size, found, memory = 0, sha256(), memoryview(bytearray(1 << 20))
-    while count := file.readinto(memory):  # type: ignore[attr-defined]
-        found.update(memory[:count])
-        size += count
+    size, found = 0, sha256()
+    while chunk := file.read(1 << 20):
+        found.update(chunk)
+        size += len(chunk)
     return Digest(size, found.hexdigest())
