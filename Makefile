@@ -109,6 +109,9 @@ test-publish: jar $(UV)
 	@echo "== $@: pytest, publish"
 	UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) sync --no-default-groups --extra publish --group publish
 	@time .venv-publish/bin/python -m pytest tests/publish
+	@echo "== $@: pytest, the oldest client of the Hub"
+	@time UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) run --no-sync --with 'huggingface_hub==1.2.*' \
+	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py
 
 environments: jar $(UV)
 	@echo "== environments"

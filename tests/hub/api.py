@@ -430,6 +430,8 @@ _TABLE: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
     ("POST", f"{_API}/discussions", Hub.discussions),
     ("GET", rf"{_API}/discussions/(?P<number>\d+)", Hub.discussion),
     ("POST", rf"{_API}/discussions/(?P<number>\d+)/merge", Hub.merge),
+    # Older clients also ask for a repository without an owner, which has none.
+    ("GET", r"/api/(?P<kind>models|datasets|spaces)/(?P<name>[^/]+)(?:/revision/(?P<revision>[^/]+))?", Hub.info),
     ("GET", rf"{_API}(?:/revision/(?P<revision>[^/]+))?", Hub.info),
     ("POST", rf"{_FILES}\.git/info/lfs/objects/batch", Hub.lfs_batch),
     ("PUT", r"/_lfs/(?P<sha256>\w+)/(?P<size>\d+)", Hub.lfs_upload),

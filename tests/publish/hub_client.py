@@ -9,8 +9,9 @@ import hub
 _BEGIN = """
 import os, hashlib, random
 from pathlib import Path
-from huggingface_hub import *
-from huggingface_hub.errors import *
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, HfFileSystem
+from huggingface_hub import hf_hub_download, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 api, folder = HfApi(), Path(os.environ["FOLDER"])
 def add(path, content): return CommitOperationAdd(path, content)
 def commit(*operations, **more):
