@@ -15,6 +15,7 @@ Errors:
     ├── DatasetChangedError         a dataset that was written again since it was opened
     ├── InvalidWriteError           options, columns or rows that cannot be written, or not to what is there
     │   └── DuplicateKeyError       a key that would be twice in a dataset with an index
+    ├── HubAccessError              no such repository or revision of the Hub, or no right to it
     ├── IncompatibleVersionError    package, jar and Spark do not fit each other, or a dataset's format is newer
     ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
     ├── InvalidFileError            a file that is no safetensors file by the official library's rules
@@ -24,7 +25,8 @@ Errors:
     ├── InvalidSidecarError         a `.meta.json` of a staging directory that cannot be relied on
     ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
     ├── LostLockError               a commit that stood still until another write took its lock
-    └── MissingExtraError           something needs an extra that is not installed
+    ├── MissingExtraError           something needs an extra that is not installed
+    └── StagingBusyError            another process syncs the staging directory
 """
 
 from importlib.metadata import version as _version
@@ -33,6 +35,7 @@ from safetensors_spark._errors import (
     DamagedShardError,
     DatasetChangedError,
     DuplicateKeyError,
+    HubAccessError,
     IncompatibleVersionError,
     InvalidCheckpointError,
     InvalidFileError,
@@ -45,6 +48,7 @@ from safetensors_spark._errors import (
     LostLockError,
     MissingExtraError,
     SafetensorsSparkError,
+    StagingBusyError,
 )
 from safetensors_spark._spark.jar import jar_path
 from safetensors_spark._spark.session import attach, configure
@@ -55,6 +59,7 @@ __all__ = [
     "DamagedShardError",
     "DatasetChangedError",
     "DuplicateKeyError",
+    "HubAccessError",
     "IncompatibleVersionError",
     "InvalidCheckpointError",
     "InvalidFileError",
@@ -67,6 +72,7 @@ __all__ = [
     "LostLockError",
     "MissingExtraError",
     "SafetensorsSparkError",
+    "StagingBusyError",
     "__version__",
     "attach",
     "configure",

@@ -91,3 +91,11 @@ class InvalidShardError(SafetensorsSparkError, ValueError):
 
 class InvalidSidecarError(SafetensorsSparkError):
     """A `.meta.json` in a staging directory that cannot be relied on."""
+
+
+class StagingBusyError(SafetensorsSparkError):
+    """Another process syncs the staging directory."""
+
+
+class HubAccessError(SafetensorsSparkError):
+    """The Hub has no such repository or revision, or the token has no right to it."""

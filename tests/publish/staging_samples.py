@@ -27,4 +27,5 @@ def stage_bytes(staging_dir: Path | str, name: str, body: bytes = b"body", **fie
 
 def files(staging_dir: Path) -> dict[str, list[str]]:
     """The files of each folder."""
-    return {one.name: sorted(file.name for file in one.iterdir()) for one in sorted(staging_dir.iterdir())}
+    folders = (one for one in sorted(staging_dir.iterdir()) if one.is_dir())
+    return {one.name: sorted(file.name for file in one.iterdir()) for one in folders}

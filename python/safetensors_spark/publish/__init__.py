@@ -5,8 +5,7 @@ Needs `pip install "safetensors-spark[publish]"`, and neither Spark nor Java. Er
 
 from safetensors_spark._extras import require
 
-# Workers do not talk to the Hub.
-require("publish", ("pyarrow",))
+require("publish", ("huggingface_hub", "pyarrow"))
 
 from safetensors_spark.publish._shard_schema import ShardSchema  # noqa: E402
 from safetensors_spark.publish._stage_dataset import stage_dataset  # noqa: E402
@@ -18,6 +17,8 @@ from safetensors_spark.publish._staged import (  # noqa: E402
     prune_orphans,
 )
 from safetensors_spark.publish._staging import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME  # noqa: E402
+from safetensors_spark.publish._sync import SyncReport, retry_failed, sync_pending  # noqa: E402
+from safetensors_spark.publish._sync_state import remaining_budget  # noqa: E402
 from safetensors_spark.publish._write_shard import write_shard  # noqa: E402
 
 __all__ = [
@@ -26,10 +27,14 @@ __all__ = [
     "SYNCED_DIRNAME",
     "ShardSchema",
     "StagedShard",
+    "SyncReport",
     "ensure_staging_layout",
     "list_pending",
     "move_to",
     "prune_orphans",
+    "remaining_budget",
+    "retry_failed",
     "stage_dataset",
+    "sync_pending",
     "write_shard",
 ]

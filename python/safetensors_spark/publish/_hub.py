@@ -1,0 +1,185 @@
+"""A repository of the Hugging Face Hub, and what its refusals mean."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, hf_hub_download
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalTokenNotFoundError,
+)
+from huggingface_hub.utils import parse_ratelimit_headers
+
+from safetensors_spark._errors import HubAccessError
+
+# Paths that are asked for in one request.
+_ASKED = 500
+_REFUSED, _CONFLICT, _DENIED, _LIMITED = (400, 413, 422), (409, 412), (401, 403, 404), 429
+# Where the answer does not say how long to wait.
+_PAUSE_S = 60.0
+
+
+class RefusedError(Exception):
+    """The Hub does not take a file, whenever it is sent."""
+
+
+class ConflictError(Exception):
+    """Somebody else has committed, or is doing so."""
+
+
+class LimitedError(Exception):
+    """There were too many requests. Wait for `seconds`."""
+
+    def __init__(self, text: str, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
+class FailedError(Exception):
+    """It may work the next time."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file as a revision has it.
+
+    Attributes:
+        sha256: of a file that is stored apart from Git; None of others.
+        blob_id: Git's name of its content.
+    """
+
+    size: int
+    sha256: str | None
+    blob_id: str
+
+
+class HubRepo:
+    """A repository at one revision.
+
+    All calls raise `HubAccessError`, `RefusedError`, `ConflictError`, `LimitedError` or `FailedError`.
+    """
+
+    def __init__(self, repo_id: str, repo_type: str, revision: str, token: str | bool | None) -> None:
+        self.repo_id, self.repo_type, self.revision = repo_id, repo_type, revision
+        self._token = token
+        self._api = HfApi(token=token)
+
+    def head(self) -> str:
+        """The revision's last commit."""
+        return str(self._call(lambda: self._api.repo_info(**self._of, revision=self.revision).sha))
+
+    def files(self, paths: Iterable[str], commit: str) -> dict[str, RemoteFile]:
+        """Those of these files that a commit has."""
+        asked, found = sorted(set(paths)), {}
+        for begin in range(0, len(asked), _ASKED):
+            some = asked[begin : begin + _ASKED]
+            for one in self._call(lambda some=some: self._api.get_paths_info(paths=some, **self._of, revision=commit)):
+                if hasattr(one, "blob_id"):
+                    found[one.path] = RemoteFile(one.size, one.lfs.sha256 if one.lfs else None, one.blob_id)
+        return found
+
+    def read(self, path: str, commit: str) -> bytes | None:
+        """The bytes of a file; None if the commit has no such file."""
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                got = self._call(
+                    lambda: hf_hub_download(
+                        **self._of, filename=path, revision=commit, local_dir=folder, token=self._token
+                    )
+                )
+            except EntryNotFoundError:
+                return None
+            return Path(got).read_bytes()
+
+    def pull_request(self, title: str) -> str:
+        """Open a pull request, and return its revision."""
+        made = self._call(lambda: self._api.create_pull_request(**self._of, title=title))
+        return str(made.git_reference)
+
+    def upload(self, additions: Sequence[CommitOperationAdd]) -> None:
+        """Send the bytes of large files, which no revision has yet."""
+        self._call(lambda: self._api.preupload_lfs_files(**self._of, additions=additions, revision=self.revision))
+
+    def commit(
+        self,
+        operations: Sequence[CommitOperationAdd | CommitOperationDelete],
+        message: str,
+        parent: str | None = None,
+    ) -> str:
+        """Commit, and return the commit. With a parent only if that is still the last commit."""
+        try:
+            made = self._call(
+                lambda: self._api.create_commit(
+                    **self._of,
+                    operations=operations,
+                    commit_message=message,
+                    revision=self.revision,
+                    parent_commit=parent,
+                )
+            )
+        except EntryNotFoundError as error:
+            # What was to be deleted is deleted.
+            raise ConflictError(self._text(error)) from None
+        return str(made.oid)
+
+    @property
+    def _of(self) -> Mapping[str, Any]:
+        return {"repo_id": self.repo_id, "repo_type": self.repo_type}
+
+    def _call(self, call: Any) -> Any:
+        try:
+            return call()
+        except EntryNotFoundError:
+            raise
+        except (HFValidationError, LocalTokenNotFoundError) as error:
+            raise self._denied(error) from None
+        except HfHubHTTPError as error:
+            raise self._meaning(error) from None
+        except (TypeError, AttributeError):
+            raise
+        # What networks, and the libraries below, raise.
+        except Exception as error:
+            raise FailedError(self._text(error)) from None
+
+    def _meaning(self, error: HfHubHTTPError) -> Exception:
+        status, text = error.response.status_code, self._text(error)
+        if status in _DENIED:
+            return self._denied(error)
+        if status in _CONFLICT:
+            return ConflictError(text)
+        if status in _REFUSED:
+            return RefusedError(text)
+        if status == _LIMITED:
+            return LimitedError(text, _seconds(error.response.headers))
+        return FailedError(text)
+
+    def _denied(self, error: Exception) -> HubAccessError:
+        return HubAccessError(
+            f"{self.repo_type} {self.repo_id}, revision {self.revision}, cannot be written: {self._text(error)}. Check "
+            "its name, and that the token may write to it (`hf auth whoami`). Everything stays pending."
+        )
+
+    def _text(self, error: Exception) -> str:
+        """One line without the token."""
+        server = getattr(error, "server_message", None)
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
+        text = " ".join(str(server or error).split()) or type(error).__name__
+        if isinstance(self._token, str) and self._token:
+            text = text.replace(self._token, "***")
+        return f"{status}: {text:.500}" if status else f"{text:.500}"
+
+
+def _seconds(headers: Mapping[str, str]) -> float:
+    """How long to wait, as the answer says."""
+    try:
+        return max(0.0, float(headers["Retry-After"]))
+    except (KeyError, ValueError):
+        limit = parse_ratelimit_headers(headers)
+        return float(limit.reset_in_seconds) if limit else _PAUSE_S

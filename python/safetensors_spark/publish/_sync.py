@@ -1,0 +1,464 @@
+"""`sync_pending`: what is staged is committed to a repository of the Hub."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from hashlib import sha1
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+from safetensors_spark._errors import InvalidManifestError, printable
+from safetensors_spark._files.manifest import MANIFEST, Manifest, parse_manifest
+from safetensors_spark.publish._card import CARD, with_card
+from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError, RemoteFile
+from safetensors_spark.publish._sidecar import Sidecar, now, sidecar_of
+from safetensors_spark.publish._staged import StagedShard, dataset_file, folder_of, move, pairs, read_sidecar, repair
+from safetensors_spark.publish._staging import (
+    FAILED_DIRNAME,
+    PENDING_DIRNAME,
+    SYNCED_DIRNAME,
+    Staging,
+    open_staging,
+)
+from safetensors_spark.publish._sync_lock import sync_lock
+from safetensors_spark.publish._sync_state import BUDGET, WINDOW_S, SyncState
+
+_LOGGER = logging.getLogger("safetensors_spark")
+
+# What the Hub recommends for one commit.
+MOST_FILES = 100
+# Seconds before the second attempt; each pause is twice as long as the one before.
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+
+_Pair = tuple[StagedShard, Sidecar]
+_T = TypeVar("_T")
+
+
+@dataclass
+class SyncReport:
+    """What a sync has done.
+
+    Attributes:
+        n_committed: files that are in the repository now and were pending before; of a dry run, those that would be.
+        n_failed: files that the Hub has refused, which are in `failed/` now, with the reason in their sidecars.
+        n_remaining: files that are still pending.
+        n_commits: commits that were made.
+        commit_oids: these commits.
+        errors: what went wrong, and why files are still pending.
+    """
+
+    n_committed: int = 0
+    n_failed: int = 0
+    n_remaining: int = 0
+    n_commits: int = 0
+    commit_oids: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def sync_pending(
+    staging_dir: str | os.PathLike[str],
+    *,
+    repo_id: str,
+    token: str | bool | None = None,
+    budget: int = BUDGET,
+    window_s: float = WINDOW_S,
+    max_batch: int = 500,
+    max_retries: int = 3,
+    repo_type: str = "dataset",
+    create_pr: bool = False,
+    revision: str | None = None,
+    dry_run: bool = False,
+    commit_prefix: str = "Add",
+    keep: float | None = None,
+    progress: Callable[[StagedShard, int], None] = lambda shard, size: None,
+) -> SyncReport:
+    """Commit what is pending to a repository of the Hugging Face Hub.
+
+    Shards go first. A dataset's manifest, index and card go last, in one commit that also deletes the shards which the
+    manifest before had and this one has not: every revision has the old dataset or the new one. Before each commit the
+    Hub is asked which files it has, so that what was interrupted, and a commit whose answer was lost, are not made
+    twice. What was committed moves to `synced/`, and a file that the Hub refuses to `failed/`, alone.
+
+    Args:
+        staging_dir: the staging directory, a path or a URL of fsspec.
+        repo_id: the repository, such as `me/points`.
+        token: a token with the right to write; by default the one of `hf auth login` or `HF_TOKEN`.
+        budget: the most commits in `window_s` seconds.
+        max_batch: the most files of a commit, up to 100, which is what the Hub recommends.
+        max_retries: how often a request that failed, or a commit in conflict with another one, is made again.
+        create_pr: commit to a pull request. One that is not complete is continued.
+        revision: the branch; `main` by default.
+        dry_run: ask what would be committed, and change nothing.
+        commit_prefix: the first words of the messages of commits.
+        keep: remove files from `synced/` that were committed more than so many days ago.
+        progress: called with each file that is in the repository now, and its length.
+
+    Raises:
+        HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
+            stays pending.
+        StagingBusyError: another syncer is running.
+        InvalidSidecarError: a sidecar is damaged.
+    """
+    sync = Sync(
+        open_staging(staging_dir),
+        HubRepo(repo_id, repo_type, revision or "main", token),
+        SyncState(open_staging(staging_dir), budget, window_s),
+        max(1, min(max_batch, MOST_FILES)),
+        max(0, max_retries),
+        commit_prefix,
+        progress,
+    )
+    if dry_run:
+        return sync.dry_run()
+    with sync_lock(staging_dir):
+        repair(sync.staging)
+        sync.run(create_pr)
+        if keep is not None:
+            _remove_synced(sync.staging, timedelta(days=keep))
+    return sync.report
+
+
+def retry_failed(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
+    """Move all files from `failed/` back to `pending/`, where the next sync finds them.
+
+    Raises:
+        StagingBusyError: a syncer is running.
+    """
+    staging = open_staging(staging_dir)
+    with sync_lock(staging_dir):
+        repair(staging)
+        failed = [shard for shard, _ in pairs(staging, FAILED_DIRNAME)]
+        return [move(staging, shard, PENDING_DIRNAME, failed=None) for shard in failed]
+
+
+class _StoppedError(Exception):
+    """What is left stays pending, for this reason."""
+
+
+class _IncompleteError(Exception):
+    """A dataset stays pending, for this reason."""
+
+
+class Sync:
+    """One run. `report` says what it has done so far."""
+
+    def __init__(
+        self,
+        staging: Staging,
+        hub: HubRepo,
+        state: SyncState,
+        most: int,
+        max_retries: int,
+        prefix: str,
+        progress: Callable[[StagedShard, int], None],
+    ) -> None:
+        self.staging, self._hub, self._state = staging, hub, state
+        self._most, self._max_retries, self._prefix, self._progress = most, max_retries, prefix, progress
+        self.report = SyncReport()
+        self._waited = 0.0
+
+    def dry_run(self) -> SyncReport:
+        head = self._hub.head()
+        waiting = _in_order(list(pairs(self.staging, PENDING_DIRNAME)))
+        there = self._there(waiting, head)
+        left = [pair for pair in waiting if pair[0].name not in there]
+        self.report.n_committed = self.report.n_remaining = len(waiting)
+        loose = sum(1 for pair in left if not _is_final(pair[1]))
+        finals = {sidecar.dataset["id"] for _, sidecar in left if sidecar.dataset and _is_final(sidecar)}
+        self.report.n_commits = -(-loose // self._most) + len(finals)
+        return self.report
+
+    def run(self, create_pr: bool) -> None:
+        try:
+            self._again(self._hub.head)
+            if create_pr:
+                self._to_pull_request()
+            self._run()
+        except _StoppedError as stopped:
+            self.report.errors.append(printable(str(stopped)))
+        self.report.n_remaining = sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
+        if create_pr and not self.report.n_remaining:
+            self._state.set_pull_request(self._hub.repo_id, None)
+
+    def _to_pull_request(self) -> None:
+        waiting = list(pairs(self.staging, PENDING_DIRNAME))
+        known = self._state.pull_request(self._hub.repo_id)
+        if waiting and known is None:
+            known = self._again(lambda: self._hub.pull_request(f"{self._prefix} {len(waiting)} files"))
+            self._state.set_pull_request(self._hub.repo_id, known)
+        self._hub.revision = known or self._hub.revision
+
+    def _run(self) -> None:
+        waiting = _in_order(list(pairs(self.staging, PENDING_DIRNAME)))
+        complete = _complete(self.staging, waiting)
+        data = [
+            (shard, sidecar)
+            for shard, sidecar in waiting
+            if not _is_final(sidecar) and (sidecar.dataset is None or sidecar.dataset["id"] in complete)
+        ]
+        left = iter(data)
+        while batch := list(islice(left, self._most)):
+            self._commit_batch(batch)
+        for dataset in complete:
+            self._commit_dataset(dataset)
+
+    # -- Shards ------------------------------------------------------------------------------------------------------
+
+    def _commit_batch(self, batch: Sequence[_Pair]) -> None:
+        """Commit these files, or find the ones that the Hub refuses."""
+        try:
+            self._again(lambda: self._attempt(batch))
+        except RefusedError as error:
+            if len(batch) == 1:
+                self._fail(batch[0][0], str(error))
+                return
+            middle = len(batch) // 2
+            self._commit_batch(batch[:middle])
+            self._commit_batch(batch[middle:])
+
+    def _attempt(self, batch: Sequence[_Pair]) -> None:
+        head = self._hub.head()
+        there = self._there(batch, head)
+        self._settle([pair for pair in batch if pair[0].name in there], head)
+        left = [pair for pair in batch if pair[0].name not in there]
+        # A conflict may come after a part of them was settled.
+        left = [pair for pair in left if self.staging.exists(f"{PENDING_DIRNAME}/{pair[0].name}")]
+        if left:
+            with ExitStack() as opened:
+                additions = [self._addition(*pair, opened) for pair in left]
+                what = left[0][0].path_in_repo if len(left) == 1 else f"{len(left)} files"
+                commit = self._commit(additions, f"{self._prefix} {what}")
+            self._settle(left, commit)
+
+    def _commit(
+        self, operations: Sequence[CommitOperationAdd | CommitOperationDelete], message: str, parent: str | None = None
+    ) -> str:
+        self._hub.upload([one for one in operations if isinstance(one, CommitOperationAdd)])
+        if self._state.remaining < 1:
+            raise _StoppedError(
+                f"the budget of commits is spent: the next one may be made in {self._state.seconds_left:,.0f} s."
+            )
+        begun = self._state.begin()
+        try:
+            commit = self._hub.commit(operations, message, parent)
+        except FailedError:
+            # It may have been made.
+            raise
+        except Exception:
+            self._state.withdraw(begun)
+            raise
+        self.report.n_commits += 1
+        self.report.commit_oids.append(commit)
+        return commit
+
+    def _addition(self, shard: StagedShard, sidecar: Sidecar, opened: ExitStack) -> CommitOperationAdd:
+        """Raises `RefusedError` if the body is not what the sidecar says."""
+        body: Any = shard.parquet_path
+        if not isinstance(body, Path):
+            body = opened.enter_context(self.staging.open(f"{PENDING_DIRNAME}/{shard.name}"))
+            body = body if isinstance(body, io.BufferedIOBase) else io.BufferedReader(body)
+        # The client hashes the body, to know whether the Hub has it.
+        made = CommitOperationAdd(shard.path_in_repo, body)
+        if made.upload_info.sha256.hex() != sidecar.sha256:
+            raise RefusedError("it is not what was staged: its bytes have changed since")
+        return made
+
+    def _there(self, batch: Sequence[_Pair], commit: str) -> set[str]:
+        """The names of those that the commit has."""
+        files = self._hub.files((shard.path_in_repo for shard, _ in batch), commit)
+        return {shard.name for shard, sidecar in batch if self._is_same(files.get(shard.path_in_repo), shard, sidecar)}
+
+    def _body(self, shard: StagedShard) -> bytes:
+        return self.staging.read(f"{folder_of(shard)}/{shard.name}") or b""
+
+    def _is_same(self, remote: RemoteFile | None, shard: StagedShard, sidecar: Sidecar) -> bool:
+        if remote is None or remote.size != sidecar.size:
+            return False
+        if remote.sha256:
+            return remote.sha256 == sidecar.sha256
+        return remote.blob_id == _blob_id(self._body(shard))
+
+    def _settle(self, batch: Sequence[_Pair], commit: str) -> None:
+        """Move what the repository has to `synced/`."""
+        record = {
+            "repo_id": self._hub.repo_id,
+            "repo_type": self._hub.repo_type,
+            "revision": self._hub.revision,
+            "commit": commit,
+            "at": now(),
+        }
+        for shard, sidecar in batch:
+            if self.staging.exists(sidecar_of(f"{PENDING_DIRNAME}/{shard.name}")):
+                move(self.staging, shard, SYNCED_DIRNAME, synced=record, failed=None)
+                self.report.n_committed += 1
+                self._progress(shard, sidecar.size)
+
+    def _fail(self, shard: StagedShard, reason: str) -> None:
+        move(self.staging, shard, FAILED_DIRNAME, failed={"reason": printable(reason), "at": now()})
+        self.report.n_failed += 1
+        self.report.errors.append(printable(f"{shard.path_in_repo} was refused: {reason}"))
+
+    # -- Datasets ----------------------------------------------------------------------------------------------------
+
+    def _commit_dataset(self, dataset: str) -> None:
+        """Commit the manifest of a dataset whose shards are all in the repository."""
+        finals = [
+            pair for pair in pairs(self.staging, PENDING_DIRNAME) if _is_of(pair[1], dataset) and _is_final(pair[1])
+        ]
+        if any(_is_of(sidecar, dataset) for _, sidecar in pairs(self.staging, FAILED_DIRNAME)):
+            self.report.errors.append(
+                f"{finals[-1][0].path_in_repo} stays pending: a file of the dataset was refused. Stage the dataset "
+                "again, or call retry_failed."
+            )
+            return
+        try:
+            self._again(lambda: self._attempt_dataset(dataset, finals))
+        except RefusedError as error:
+            for shard, _ in finals:
+                self._fail(shard, str(error))
+        except _IncompleteError as error:
+            self.report.errors.append(printable(str(error)))
+
+    def _attempt_dataset(self, dataset: str, finals: Sequence[_Pair]) -> None:
+        self._put_back(dataset)
+        head = self._hub.head()
+        if len(self._there(finals, head)) == len(finals):
+            self._settle(finals, head)
+            return
+        prefix = str((finals[0][1].dataset or {})["prefix"])
+        content = self._body(next(shard for shard, _ in finals if shard.name == dataset_file(dataset, MANIFEST)))
+        manifest = parse_manifest(content, MANIFEST)
+        self._check_shards(prefix, manifest, head)
+        operations: list[CommitOperationAdd | CommitOperationDelete] = []
+        with ExitStack() as opened:
+            operations += [self._addition(*pair, opened) for pair in finals]
+            operations += [CommitOperationDelete(path) for path in self._replaced(prefix, manifest, head)]
+            before = self._hub.read(CARD, head)
+            card = with_card(before, manifest, self._hub.repo_id, prefix)
+            if self._hub.repo_type == "dataset" and card != before:
+                operations.append(CommitOperationAdd(CARD, card))
+            where = prefix or self._hub.repo_id
+            commit = self._commit(operations, f"{self._prefix} {where}: {manifest.samples:,} rows", head)
+        self._settle(finals, commit)
+
+    def _put_back(self, dataset: str) -> None:
+        """Commit shards again that were committed, and that another dataset has deleted since."""
+        committed = [pair for pair in pairs(self.staging, SYNCED_DIRNAME) if _is_of(pair[1], dataset)]
+        data = [(shard, sidecar) for shard, sidecar in committed if not _is_final(sidecar)]
+        head = self._hub.head()
+        files = self._hub.files((shard.path_in_repo for shard, _ in data), head)
+        lost = [pair for pair in data if not self._is_same(files.get(pair[0].path_in_repo), *pair)]
+        back = [(move(self.staging, shard, PENDING_DIRNAME, synced=None), sidecar) for shard, sidecar in lost]
+        self.report.n_committed -= len(back)
+        left = iter(back)
+        while batch := list(islice(left, self._most)):
+            self._attempt(batch)
+
+    def _check_shards(self, prefix: str, manifest: Manifest, head: str) -> None:
+        """A manifest of shards that are not there would break the dataset."""
+        paths = {f"{prefix}/{shard.file}".lstrip("/"): shard.bytes for shard in manifest.shards}
+        files = self._hub.files(paths, head)
+        lost = [path for path, size in paths.items() if path not in files or files[path].size != size]
+        if lost:
+            raise _IncompleteError(
+                f"{f'{prefix}/{MANIFEST}'.lstrip('/')} stays pending: {lost[0]}, which it names, is neither staged nor "
+                f"in {self._hub.repo_id}. Stage the dataset again."
+            )
+
+    def _replaced(self, prefix: str, manifest: Manifest, head: str) -> list[str]:
+        """The files of the manifest that is there which this one has not."""
+        place = f"{prefix}/{MANIFEST}".lstrip("/")
+        content = self._hub.read(place, head)
+        if content is None:
+            return []
+        try:
+            before = parse_manifest(content, place)
+        except InvalidManifestError as error:
+            _LOGGER.warning("%s: its shards are not deleted.", error)
+            return []
+        gone = sorted(set(before.files) - set(manifest.files))
+        return sorted(self._hub.files((f"{prefix}/{name}".lstrip("/") for name in gone), head))
+
+    # -- Failures ----------------------------------------------------------------------------------------------------
+
+    def _again(self, call: Callable[[], _T]) -> _T:
+        """Make a call again where that may help. Raises `_StoppedError` if it does not."""
+        for attempt in range(self._max_retries + 1):
+            pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+            try:
+                return call()
+            except LimitedError as error:
+                self._wait(error.seconds, str(error))
+                last: Exception = error
+            except (ConflictError, FailedError) as error:
+                last = error
+                if attempt < self._max_retries:
+                    _LOGGER.warning("The Hub: %s. It is tried again in %.0f s.", printable(str(error)), pause)
+                    time.sleep(pause)
+        raise _StoppedError(f"the Hub failed {self._max_retries + 1} times, the last time with: {last}")
+
+    def _wait(self, seconds: float, text: str) -> None:
+        """Wait as the Hub says, for no longer than a window of the budget in all."""
+        self._waited += seconds
+        if self._waited > self._state.window_s:
+            raise _StoppedError(f"the Hub asks to wait for {seconds:,.0f} s ({text})")
+        _LOGGER.warning("The Hub asks to wait for %.0f s (%s).", seconds, printable(text))
+        time.sleep(seconds)
+
+
+def _in_order(waiting: Sequence[_Pair]) -> list[_Pair]:
+    """As they were staged."""
+    return sorted(waiting, key=lambda pair: (pair[1].created_at, pair[0].name))
+
+
+def _is_final(sidecar: Sidecar) -> bool:
+    return sidecar.dataset is not None and sidecar.dataset.get("role") == "final"
+
+
+def _is_of(sidecar: Sidecar, dataset: str) -> bool:
+    return sidecar.dataset is not None and sidecar.dataset.get("id") == dataset
+
+
+def _complete(staging: Staging, waiting: Sequence[_Pair]) -> list[str]:
+    """The datasets whose manifest is pending, which is staged last, in the order of these."""
+    manifests = [
+        (shard, sidecar)
+        for shard, sidecar in waiting
+        if sidecar.dataset and shard.name == dataset_file(str(sidecar.dataset.get("id")), MANIFEST)
+    ]
+    return [str((sidecar.dataset or {})["id"]) for _, sidecar in manifests]
+
+
+def _blob_id(content: bytes) -> str:
+    """Git's name of it."""
+    return sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def _remove_synced(staging: Staging, age: timedelta) -> None:
+    """Remove what was committed longer ago. Shards stay until the manifest of their dataset is committed."""
+    limit = datetime.now(timezone.utc) - age
+    found = list(pairs(staging, SYNCED_DIRNAME))
+    for shard, sidecar in found:
+        dataset = sidecar.dataset and str(sidecar.dataset.get("id"))
+        if dataset and not _is_synced(staging, dataset):
+            continue
+        if datetime.fromisoformat(str(sidecar.fields.get("synced", {}).get("at"))) < limit:
+            staging.delete(f"{SYNCED_DIRNAME}/{shard.name}")
+            staging.delete(sidecar_of(f"{SYNCED_DIRNAME}/{shard.name}"))
+
+
+def _is_synced(staging: Staging, dataset: str) -> bool:
+    """Whether its manifest is committed, or was, and is removed here."""
+    manifest = dataset_file(dataset, MANIFEST)
+    return not any(read_sidecar(staging, folder, manifest) for folder in (PENDING_DIRNAME, FAILED_DIRNAME))

@@ -1,0 +1,81 @@
+"""What the syncer remembers between its runs, `_sync.json` in the staging directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from safetensors_spark._files.json_text import parse_json
+from safetensors_spark.publish._staging import Staging, open_staging
+
+STATE = "_sync.json"
+
+BUDGET, WINDOW_S = 90, 3600.0
+
+
+def remaining_budget(staging_dir: str | os.PathLike[str], *, budget: int = BUDGET, window_s: float = WINDOW_S) -> int:
+    """How many commits may be made now, if at most `budget` are made in `window_s` seconds.
+
+    The Hub limits commits by the hour. What is counted are the commits that were made from this staging directory.
+    """
+    return SyncState(open_staging(staging_dir), budget, window_s).remaining
+
+
+class SyncState:
+    """The times of commits, and the pull request that is being filled."""
+
+    def __init__(self, staging: Staging, budget: int, window_s: float) -> None:
+        self._staging, self._budget, self.window_s = staging, budget, window_s
+        self._fields = _read(staging)
+
+    @property
+    def _commits(self) -> list[float]:
+        since = time.time() - self.window_s
+        return [one for one in self._fields.get("commits", ()) if since < one]
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self._budget - len(self._commits))
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the next commit may be made."""
+        commits = sorted(self._commits)
+        if len(commits) < self._budget:
+            return 0
+        return max(0.0, commits[len(commits) - self._budget] + self.window_s - time.time()) if self._budget else 0
+
+    def begin(self) -> float:
+        """Count a commit, before it is made: its answer may be lost."""
+        now = time.time()
+        self._put(commits=[*self._commits, now])
+        return now
+
+    def withdraw(self, begun: float) -> None:
+        """Do not count a commit that the Hub has refused."""
+        self._put(commits=[one for one in self._commits if one != begun])
+
+    def pull_request(self, repo: str) -> str | None:
+        """The revision of the pull request to this repository that is not complete."""
+        found: str | None = self._fields.get("pull_requests", {}).get(repo)
+        return found
+
+    def set_pull_request(self, repo: str, revision: str | None) -> None:
+        others = {name: one for name, one in self._fields.get("pull_requests", {}).items() if name != repo}
+        self._put(pull_requests=others | ({repo: revision} if revision else {}))
+
+    def _put(self, **fields: Any) -> None:
+        self._fields = {**self._fields, **fields}
+        self._staging.put(STATE, json.dumps(self._fields).encode())
+
+
+def _read(staging: Staging) -> Mapping[str, Any]:
+    """What is damaged, which nobody else writes, is begun anew."""
+    try:
+        found = parse_json(staging.read(STATE) or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
