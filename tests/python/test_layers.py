@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "publish": {*LEAVES, "_files"},
     "_convert": {*LEAVES, "_files", "dataset"},
     "": {*LEAVES, "_spark"},
-    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions"},
+    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions", "publish"},
     "__main__": {"_commands"},
 }
 

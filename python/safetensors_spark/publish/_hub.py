@@ -71,6 +71,10 @@ class HubRepo:
         self._token = token
         self._api = HfApi(token=token)
 
+    def make(self, *, private: bool) -> None:
+        """Make the repository if there is none."""
+        self._call(lambda: self._api.create_repo(**self._of, private=private, exist_ok=True))
+
     def head(self) -> str:
         """The revision's last commit."""
         return str(self._call(lambda: self._api.repo_info(**self._of, revision=self.revision).sha))

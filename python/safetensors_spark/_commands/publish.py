@@ -1,0 +1,209 @@
+"""`safetensors-spark publish`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark._commands import tables
+from safetensors_spark._errors import SafetensorsSparkError, counted, printable
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+    from safetensors_spark.publish import StagedShard, SyncReport
+
+# Files are still pending: the budget is spent, or the Hub could not be reached.
+REMAINS = 3
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "publish",
+        help="commit datasets and staged shards to the Hugging Face Hub",
+        description="Exit codes: 0 all is published, 1 the Hub refused a file, 2 it could not begin, 3 files remain.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    dataset = _action(actions, "dataset", "publish the dataset at PATH, without staging by hand", publish_dataset)
+    dataset.add_argument("path", help="a dataset in a folder of this machine")
+    _repository(dataset)
+    dataset.add_argument("--path-in-repo", default="", metavar="FOLDER", help="by default the repository's root")
+    dataset.add_argument("--public", action="store_true", help="if the repository is made; it is private otherwise")
+
+    sync = _action(actions, "sync", "commit what is pending in the staging directory", sync_directory)
+    _directory(sync)
+    _repository(sync)
+    sync.add_argument("--watch", type=float, metavar="SECONDS", help="do so again after each pause, until interrupted")
+    sync.add_argument("--dry-run", action="store_true", help="tell what would be committed, and change nothing")
+    sync.add_argument("--keep", type=float, metavar="DAYS", help="remove what was committed longer ago from synced/")
+
+    _directory(_action(actions, "status", "count what is pending, synced and failed", status))
+    _directory(_action(actions, "retry", "move what has failed back to pending", retry))
+    prune = _action(actions, "prune", "remove what writers that died have left", prune_directory)
+    _directory(prune)
+    prune.add_argument("--older-than", type=float, default=3600, metavar="SECONDS", help="3600 by default")
+
+
+def _action(
+    actions: Commands, name: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _directory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", help="the staging directory, a path or a URL that fsspec knows")
+
+
+def _repository(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("repo", help="the dataset repository, such as me/points")
+    parser.add_argument("--create-pr", action="store_true", help="commit to a pull request")
+    parser.add_argument("--revision", metavar="BRANCH", help="main by default")
+
+
+def status(args: argparse.Namespace) -> int:
+    from safetensors_spark.publish import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME, remaining_budget
+    from safetensors_spark.publish._staged import pairs
+    from safetensors_spark.publish._staging import open_staging
+
+    staging = open_staging(args.directory)
+    found = {name: list(pairs(staging, name)) for name in (PENDING_DIRNAME, SYNCED_DIRNAME, FAILED_DIRNAME)}
+    counts = {
+        name: {
+            "files": len(some),
+            "rows": sum(shard.n_rows for shard, _ in some),
+            "bytes": sum(one.size for _, one in some),
+        }
+        for name, some in found.items()
+    }
+    refused = {shard.path_in_repo: _reason(sidecar) for shard, sidecar in found[FAILED_DIRNAME]}
+    budget = remaining_budget(args.directory)
+    if args.json:
+        print(json.dumps({**counts, "refused": refused, "remaining_budget": budget}))
+    else:
+        rows = [(name, *(f"{one:,}" for one in count.values())) for name, count in counts.items()]
+        tables.show(tables.Table(args.directory, ("", "files", "rows", "bytes"), rows))
+        if refused:
+            tables.show(tables.Table("Refused", ("file", "reason"), list(refused.items())))
+        print(f"{counted(budget, 'commit')} may be made now.")
+    return 1 if refused else REMAINS if found[PENDING_DIRNAME] else 0
+
+
+def _reason(sidecar: Any) -> str:
+    return str((sidecar.fields.get("failed") or {}).get("reason", "unknown"))
+
+
+def retry(args: argparse.Namespace) -> int:
+    from safetensors_spark.publish import retry_failed
+
+    moved = [shard.path_in_repo for shard in retry_failed(args.directory)]
+    print(json.dumps({"retried": moved}) if args.json else f"{counted(len(moved), 'file')} pending again.")
+    return 0
+
+
+def prune_directory(args: argparse.Namespace) -> int:
+    from safetensors_spark.publish import prune_orphans
+
+    removed = [str(one) for one in prune_orphans(args.directory, older_than_s=args.older_than)]
+    print(json.dumps({"removed": removed}) if args.json else f"{counted(len(removed), 'file')} removed.")
+    return 0
+
+
+def sync_directory(args: argparse.Namespace) -> int:
+    while True:
+        report = _sync(args.directory, args, dry_run=args.dry_run, keep=args.keep)
+        code = _told(args, report, args.dry_run)
+        if args.watch is None:
+            return code
+        try:
+            time.sleep(max(0.0, args.watch))
+        except KeyboardInterrupt:
+            return code
+
+
+def publish_dataset(args: argparse.Namespace) -> int:
+    from safetensors_spark.publish import retry_failed, stage_dataset
+    from safetensors_spark.publish._hub import FailedError, HubRepo
+
+    if not Path(args.path).is_dir():
+        raise FileNotFoundError(f"{args.path} is no folder of this machine. Use stage_dataset and `publish sync`.")
+    try:
+        HubRepo(args.repo, "dataset", args.revision or "main", None).make(private=not args.public)
+    except FailedError as error:
+        raise SafetensorsSparkError(
+            f"the Hub cannot be reached: {error}. Try again later; nothing was changed."
+        ) from None
+    staging = _hidden_staging(args)
+    if staging.exists():
+        # What an earlier run has left goes on.
+        retry_failed(staging)
+    stage_dataset(args.path, staging_dir=staging, path_in_repo=args.path_in_repo)
+    report = _sync(staging, args)
+    if not (report.n_failed or report.n_remaining):
+        shutil.rmtree(staging)
+    return _told(args, report)
+
+
+def _hidden_staging(args: argparse.Namespace) -> Path:
+    """Beside the dataset, where shards can be links, and the same place when the command is run again."""
+    path = Path(args.path).resolve()
+    target = "\0".join([args.repo, args.revision or "main", args.path_in_repo, str(args.create_pr)])
+    return path.with_name(f".{path.name}-publish-{hashlib.sha256(target.encode()).hexdigest()[:8]}")
+
+
+def _sync(directory: str | os.PathLike[str], args: argparse.Namespace, **options: Any) -> SyncReport:
+    from safetensors_spark.publish import list_pending, sync_pending
+
+    with _bar(list_pending(directory)) as advance:
+        return sync_pending(
+            directory, repo_id=args.repo, create_pr=args.create_pr, revision=args.revision, progress=advance, **options
+        )
+
+
+def _told(args: argparse.Namespace, report: SyncReport, dry_run: bool = False) -> int:
+    if args.json:
+        print(json.dumps(dataclasses.asdict(report)), flush=True)
+    else:
+        for error in report.errors:
+            print(printable(f"safetensors-spark: {error}"), file=sys.stderr)
+        files, commits = counted(report.n_committed, "file"), counted(report.n_commits, "commit")
+        what = "would be committed" if dry_run else f"{report.n_failed:,} failed, {report.n_remaining:,} remaining"
+        print(printable(f"{args.repo}: {files} in {commits}, {what}."), flush=True)
+    if dry_run:
+        return 0
+    return 1 if report.n_failed else REMAINS if report.n_remaining else 0
+
+
+@contextmanager
+def _bar(waiting: list[StagedShard]) -> Iterator[Callable[[StagedShard, int], None]]:
+    """What counts files and bytes: a bar on a terminal that rich draws; nothing in a pipe."""
+    if not (sys.stderr.isatty() and find_spec("rich")):
+        yield lambda shard, size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task, begun, done = bar.add_task("", total=len(waiting)), time.monotonic(), 0
+
+        def advance(shard: StagedShard, size: int) -> None:
+            nonlocal done
+            done += size
+            rate = done / max(time.monotonic() - begun, 1e-3) / 1e6
+            bar.update(task, advance=1, description=f"{done / 1e6:,.1f} MB, {rate:,.1f} MB/s")
+
+        yield advance
