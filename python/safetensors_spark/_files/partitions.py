@@ -88,7 +88,8 @@ def _values(path: str) -> Iterator[tuple[str, str]]:
 def _check_names(folder: Folder, path: str) -> None:
     """A link to a folder above it would lead here for ever."""
     names = [name for name, _ in _values(path)]
-    if names[-1] in names[:-1]:
+    # Spark does not tell names by their case.
+    if names[-1].lower() in (name.lower() for name in names[:-1]):
         raise SafetensorsSparkError(
             printable(f"`{path}` in {folder.location} gives the partition column `{names[-1]}` twice. {_APART}")
         )

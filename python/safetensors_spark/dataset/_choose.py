@@ -62,12 +62,14 @@ def _of_partitions(contents: Contents, chosen: Sequence[str] | None) -> tuple[Co
                 f"{contents.location}: `{has}` has a column `{name}`, and `{lacks}` has none: choose others with "
                 "`columns`."
             )
-    twice = [column.name for column in contents.partition_columns if column.name in columns]
-    if twice:
-        raise SafetensorsSparkError(
-            f"{contents.location}: `{twice[0]}` is a column of the files, and folders are named `{twice[0]}=...`: open "
-            "the folders one by one."
-        )
+    # Spark does not tell names by their case.
+    lower = {name.lower(): name for name in columns}
+    for column in contents.partition_columns:
+        if column.name.lower() in lower:
+            raise SafetensorsSparkError(
+                f"{contents.location}: `{lower[column.name.lower()]}` is a column of the files, and folders are named "
+                f"`{column.name}=...`: open the folders one by one."
+            )
     merged = (_merged(contents, [one[name] for one in found.values() if name in one]) for name in columns)
     return (*merged, *contents.partition_columns)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import RLock
 from types import TracebackType
 from typing import Any, Literal
 
@@ -111,6 +114,7 @@ class DatasetWriter:
         self._target = open_target(path, storage_options)
         self._plan = CommitPlan(mode, self._options.dataset_mode, recorded, self._options.generate_index)
         self._partition = partition
+        self._guard = RLock()
         old = check_existing(self._target, mode, self._options.dataset_mode, ())
         self._existing = {one.name: one for one in (old.columns if old and old.shards and mode == "append" else ())}
         self._buckets = self._options.buckets_beside(self._target.location, old if mode == "append" else None)
@@ -119,6 +123,7 @@ class DatasetWriter:
     def _begin(self) -> None:
         options = self._options
         self._columns: dict[str, Column] = {}
+        self._is_broken = False
         # What batches without rows tell, as long as there are no others.
         self._of_no_rows: tuple[Column, ...] = ()
         self._shards = Shards(self._target, self._partition, options.metadata)
@@ -136,11 +141,18 @@ class DatasetWriter:
                 arrays, strings,
                 bytes, dates or times; or a DataFrame of pandas, or a Table or RecordBatch of Arrow.
 
+        Threads may write at the same time, in any order.
+
         Raises `InvalidWriteError` for rows that differ in dtype or shape from those before, or are no tensors.
         """
         columns, convert = columns_of(batch)
         if not columns:
             return
+        with self._guard:
+            self._check_whole()
+            self._write(columns, convert)
+
+    def _write(self, columns: dict[str, Any], convert: Any) -> None:
         self._of_columns.check_names([name for name in columns if name != self._options.name_col])
         if all(_is_empty(values) for values in columns.values()):
             self._write_nothing(columns, convert)
@@ -148,7 +160,8 @@ class DatasetWriter:
             chunks = [self._stored(chunk, None) for chunk in chunks_of(columns, convert, self._ragged_of(columns))]
             self._check([chunk.column for chunk in chunks])
             order = list(self._columns)
-            self._by_batch.write(sorted(chunks, key=lambda chunk: order.index(chunk.column.name)))
+            with self._whole():
+                self._by_batch.write(sorted(chunks, key=lambda chunk: order.index(chunk.column.name)))
         else:
             self._write_keyed(columns, convert, self._options.name_col)
 
@@ -191,7 +204,8 @@ class DatasetWriter:
         self._check([of_column.columns[0] for of_column in rows.values()])
         for of_column in rows.values():
             self._summarize(of_column.columns)
-        self._by_key.write(keys, [rows[name] for name in self._columns])
+        with self._whole():
+            self._by_key.write(keys, [rows[name] for name in self._columns])
 
     def _check(self, columns: Sequence[Column]) -> None:
         """Hold columns against those of the rows before, and of the dataset."""
@@ -210,6 +224,12 @@ class DatasetWriter:
         for column in columns:
             self._check_like(column, self._columns[column.name], "rows before have")
             self._check_like(column, self._existing.get(column.name), "the rows of the dataset have")
+        for column in columns:
+            known = self._columns[column.name]
+            if known.shape is None:
+                # Lists of lists are of another type than lists of numbers.
+                kind = column.type if column.shape else known.type
+                self._columns[column.name] = replace(known, shape=column.shape, type=kind)
 
     def _check_like(self, column: Column, known: Column | None, have: str) -> None:
         if known is not None and differ(known, column):
@@ -239,19 +259,40 @@ class DatasetWriter:
 
         Nothing is visible yet. Rows that nobody commits are deleted by a write after a week.
         """
-        if self._options.name_col is None:
-            self._by_batch.finish()
-        else:
-            self._by_key.finish()
-        columns = tuple(self._columns.values()) or self._of_no_rows
-        record = WriteRecord(self._shards.folder, self._plan.mode, columns, tuple(self._shards.records))
-        self._begin()
-        return record
+        with self._guard:
+            self._check_whole()
+            with self._whole():
+                if self._options.name_col is None:
+                    self._by_batch.finish()
+                else:
+                    self._by_key.finish()
+            columns = tuple(self._columns.values()) or self._of_no_rows
+            record = WriteRecord(self._shards.folder, self._plan.mode, columns, tuple(self._shards.records))
+            self._begin()
+            return record
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is interrupted here has taken some of the rows."""
+        self._is_broken = True
+        yield
+        self._is_broken = False
+
+    def _check_whole(self) -> None:
+        if self._is_broken:
+            raise InvalidWriteError(
+                "An earlier call has failed when a part of its rows was written. Call `abort`, and write all rows "
+                "again."
+            )
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a DatasetWriter stays in its process: make one in each, and send what `finish` returns")
 
     def abort(self) -> None:
         """Delete what was written since the writer began, or finished before."""
-        self._shards.discard()
-        self._begin()
+        with self._guard:
+            self._shards.discard()
+            self._begin()
 
     def commit(self, records: Iterable[WriteRecord]) -> Manifest:
         """Make what writers have written part of the dataset, in the order of the records: all of it or nothing.

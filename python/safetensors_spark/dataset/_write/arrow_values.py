@@ -12,7 +12,7 @@ from safetensors_spark._files.manifest import Kind
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
 from safetensors_spark.dataset._write.tensor_structs import chunk_of_structs, is_tensor_struct
-from safetensors_spark.dataset._write.values import null_in, single_values
+from safetensors_spark.dataset._write.values import chunk_of_values, null_in, single_values
 
 
 def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
@@ -22,6 +22,8 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
     """
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        return _of_tensors(name, column, is_ragged)
     array = whole(name, column)
     kind = array.type
     if is_tensor_struct(kind):
@@ -31,7 +33,11 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return _of_bytes(name, "binary", array.cast(pa.large_binary()))
     if pa.types.is_date(kind):
-        return chunk_of(name, "date", array.cast(pa.date32()).cast(pa.int32()).to_numpy(zero_copy_only=False))
+        try:
+            days = array.cast(pa.date32())
+        except pa.ArrowInvalid as error:
+            raise InvalidWriteError(f"Column `{name}`: {error}. Dates are stored in days: round them.") from None
+        return chunk_of(name, "date", days.cast(pa.int32()).to_numpy(zero_copy_only=False))
     if pa.types.is_timestamp(kind):
         return _of_times(name, array)
     if is_ragged:
@@ -42,13 +48,26 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
     return _of_unknown_shape(chunk_of(name, "fixed", _fixed(name, array)), array)
 
 
+def _of_tensors(name: str, column: Any, is_ragged: bool) -> Chunk:
+    """Tensors of Arrow's own extension type, whose dimensions may be in another order than their values."""
+    array = _in_one(column)
+    _check_nulls(name, array)
+    _check_nulls(name, array.storage.flatten())
+    return chunk_of_values(name, array.to_numpy_ndarray(), is_ragged)
+
+
+def _in_one(column: Any) -> Any:
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
 def whole(name: str, column: Any) -> Any:
     """A column as one array, without nulls, dictionaries and extensions."""
     import pyarrow as pa
 
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks)
+    array = _in_one(column)
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     if isinstance(array, pa.ExtensionArray):

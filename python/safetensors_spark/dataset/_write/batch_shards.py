@@ -96,7 +96,8 @@ def _metadata(given: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, s
 
 def _tensors(parts: Sequence[Chunk], padding: int) -> list[Payload]:
     """The tensors of a column, extended by so many rows: zeros, or empty ones."""
-    column = parts[0].column
+    # Empty rows do not tell the shape of a value.
+    column = next((part.column for part in parts if part.column.shape is not None), parts[0].column)
     dtype, shape = str(column.dtype), column.shape or ()
     values = [part.values for part in parts]
     if parts[0].offsets is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Mode
@@ -18,16 +20,26 @@ _Convert = Callable[[str, Any, bool], Chunk]
 def columns_of(batch: Any) -> tuple[dict[str, Any], _Convert]:
     """The columns of a batch by name, and what makes rows of one."""
     if isinstance(batch, Mapping):
-        return {str(name): values for name, values in batch.items()}, chunk_of_values
+        return _named(batch.keys(), batch.values()), chunk_of_values
     package = type(batch).__module__.partition(".")[0]
     if package == "pandas" and hasattr(batch, "columns"):
-        return {str(name): batch[name] for name in batch.columns}, _chunk_of_series
+        series = (batch.iloc[:, number] for number in range(len(batch.columns)))
+        return _named(batch.columns, series), _chunk_of_series
     if package == "pyarrow" and hasattr(batch, "column_names"):
-        return dict(zip(batch.column_names, batch.columns, strict=True)), chunk_of_arrow
+        return _named(batch.column_names, batch.columns), chunk_of_arrow
     raise InvalidWriteError(
         f"A batch is a {type(batch).__name__}, expected a dictionary of columns, a DataFrame of pandas, or a Table or "
         "RecordBatch of Arrow."
     )
+
+
+def _named(names: Iterable[Any], columns: Iterable[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, column in zip(map(str, names), columns, strict=True):
+        if name in found:
+            raise InvalidWriteError(f"A batch has two columns `{name}`. Rename one.")
+        found[name] = column
+    return found
 
 
 def chunks_of(columns: Mapping[str, Any], convert: _Convert, ragged: Collection[str]) -> list[Chunk]:
@@ -56,8 +68,11 @@ def check_names(names: Collection[str], mode: Mode) -> None:
 
 
 def _chunk_of_series(name: str, series: Any, is_ragged: bool) -> Chunk:
+    if hasattr(series.dtype, "pyarrow_dtype"):
+        return chunk_of_arrow(name, series.array.__arrow_array__(), is_ragged)
     empty = series.isna()
-    if empty.any() and series.dtype.kind != "f":
+    # In NumPy's floats what pandas calls missing is a number that is none.
+    if empty.any() and not (isinstance(series.dtype, np.dtype) and series.dtype.kind == "f"):
         raise null_in(name, int(empty.to_numpy().argmax()))
     if getattr(series.dtype, "tz", None) is not None:
         chunk = chunk_of_values(name, series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), False)

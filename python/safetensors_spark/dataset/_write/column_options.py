@@ -129,7 +129,9 @@ def _typed(chunk: Chunk, known: Column | None, asked: str | None) -> Chunk:
             f"Arrow, whose dtype is known, or give it: dtype={{{name!r}: 'I64'}}."
         )
     shape = chunk.column.shape
-    if shape is None:
-        shape = known.shape if known and known.shape is not None else ()
-    values = np.empty((0 if chunk.offsets is not None else len(chunk), *shape), numpy_dtype(dtype))
-    return replace(chunk, column=column_of(name, dtype, shape, kind), values=values)
+    if shape is None and known:
+        shape = known.shape
+    values = np.empty((0 if chunk.offsets is not None else len(chunk), *(shape or ())), numpy_dtype(dtype))
+    # Of ragged rows a later one may tell the shape of a value.
+    column = replace(column_of(name, dtype, shape or (), kind), shape=shape)
+    return replace(chunk, column=column, values=values)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ def chunk_of_values(name: str, values: Any, is_ragged: bool) -> Chunk:
     """
     if _is_of("torch", values):
         return _of_torch(name, values, is_ragged)
+    if isinstance(values, np.ma.MaskedArray):
+        values = _unmasked(name, values)
     if isinstance(values, Ragged):
         return check_text(chunk_of(name, values.kind, values.values, values.offsets))
-    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUS":
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "OUST":
         return _of_array(name, values, is_ragged)
     if isinstance(values, np.ndarray):
         values = values.tolist()
@@ -52,15 +55,32 @@ def _of_array(name: str, values: Array, is_ragged: bool) -> Chunk:
             raise single_values(name)
         rows, length = values.shape[:2]
         flat = values.reshape(rows * length, *values.shape[2:])
-        return chunk_of(name, "ragged", flat, np.arange(rows + 1, dtype=np.int64) * length)
+        return _of_rows(name, flat, np.arange(rows + 1, dtype=np.int64) * length)
     except InvalidTensorError as error:
         raise InvalidWriteError(f"Column `{name}`: {error}") from None
+
+
+def _of_rows(name: str, values: Array, offsets: Array) -> Chunk:
+    """Ragged rows. If all are empty lists, they do not tell the shape of a value."""
+    chunk = chunk_of(name, "ragged", values, offsets)
+    return chunk if len(values) or values.ndim > 1 else replace(chunk, column=replace(chunk.column, shape=None))
+
+
+def _unmasked(name: str, values: Any) -> Array:
+    """The values of an array without masked ones."""
+    hidden = np.ma.getmaskarray(values).reshape(len(values), -1).any(axis=1)
+    if hidden.any():
+        raise null_in(name, int(hidden.argmax()))
+    return np.asarray(values.data)
 
 
 def _of_times(name: str, values: Array, kind: Kind) -> Chunk:
     """Times as numbers since 1970."""
     if np.isnat(values).any():
         raise null_in(name, int(np.isnat(values).argmax()))
+    if kind == "date" and (beyond := np.abs(values.astype(np.int64)) >= 2**31).any():
+        at = int(beyond.argmax())
+        raise InvalidWriteError(f"Column `{name}`, row {at}: {values[at]} is beyond the days that 32 bits can count.")
     stored = values.astype("datetime64[D]" if kind == "date" else _EPOCH)
     if (different := stored.astype(values.dtype) != values).any():
         at = int(different.argmax())
@@ -119,8 +139,11 @@ def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
     if isinstance(first, bytes | bytearray | memoryview):
         return _of_bytes(name, "binary", [_bytes(name, row, value) for row, value in enumerate(values)])
     if isinstance(first, datetime.datetime):
+        _check_all(name, values, "a time", lambda value: isinstance(value, datetime.datetime))
         return _of_datetimes(name, values)
     if isinstance(first, datetime.date):
+        # A time is a date to Python.
+        _check_all(name, values, "a date", lambda value: type(value) is datetime.date)
         return _of_times(name, np.array(values, "datetime64[D]"), "date")
     arrays = [
         _numpy_of(name, value) if _is_of("torch", value) else _array(name, row, value)
@@ -128,6 +151,12 @@ def _of_list(name: str, values: Sequence[Any], is_ragged: bool) -> Chunk:
     ]
     tells = [array.size > 0 or hasattr(value, "dtype") for array, value in zip(arrays, values, strict=True)]
     return _of_arrays(name, arrays, tells, is_ragged)
+
+
+def _check_all(name: str, values: Sequence[Any], what: str, is_one: Callable[[Any], bool]) -> None:
+    for row, value in enumerate(values):
+        if not is_one(value):
+            raise InvalidWriteError(f"Column `{name}`, row {row}: {value!r:.80}, expected {what} as in the first row.")
 
 
 def _encoded(name: str, row: int, value: Any) -> bytes:
@@ -153,6 +182,12 @@ def _of_bytes(name: str, kind: Kind, rows: list[bytes]) -> Chunk:
 
 def _of_datetimes(name: str, values: Sequence[Any]) -> Chunk:
     """With a time zone they are instants; without one, times of no zone."""
+    for row, value in enumerate(values):
+        # Those of pandas are finer than Python's.
+        if getattr(value, "nanosecond", 0):
+            raise InvalidWriteError(
+                f"Column `{name}`, row {row}: {value} is finer than the microseconds that are stored. Round it."
+            )
     aware = [getattr(value, "tzinfo", None) is not None for value in values]
     if len(set(aware)) > 1:
         raise InvalidWriteError(f"Column `{name}` has times with and without a time zone. Make them alike.")
@@ -163,6 +198,8 @@ def _of_datetimes(name: str, values: Sequence[Any]) -> Chunk:
 
 
 def _array(name: str, row: int, value: Any) -> Array:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise null_in(name, row)
     try:
         array: Array = np.asarray(value)
     except (ValueError, TypeError):
@@ -202,7 +239,7 @@ def _of_arrays(name: str, arrays: list[Array], tells: list[bool], is_ragged: boo
     offsets = np.zeros(len(arrays) + 1, np.int64)
     np.cumsum([len(array) for array in arrays], out=offsets[1:])
     parts = [array for array in arrays if len(array)] or [like[:0]]
-    return chunk_of(name, "ragged", np.concatenate(parts), offsets)
+    return _of_rows(name, np.concatenate(parts), offsets)
 
 
 def _unlike(name: str, row: int, array: Array, like: Array, is_ragged: bool) -> str:
