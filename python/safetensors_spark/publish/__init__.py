@@ -5,7 +5,8 @@ Needs `pip install "safetensors-spark[publish]"`, and neither Spark nor Java. Er
 
 from safetensors_spark._extras import require
 
-require("publish", ("huggingface_hub", "pyarrow"))
+# Workers do not talk to the Hub.
+require("publish", ("pyarrow",))
 
 from safetensors_spark.publish._shard_schema import ShardSchema  # noqa: E402
 from safetensors_spark.publish._stage_dataset import stage_dataset  # noqa: E402
@@ -17,7 +18,8 @@ from safetensors_spark.publish._staged import (  # noqa: E402
     prune_orphans,
 )
 from safetensors_spark.publish._staging import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME  # noqa: E402
-from safetensors_spark.publish._sync import SyncReport, retry_failed, sync_pending  # noqa: E402
+from safetensors_spark.publish._sync_pending import retry_failed, sync_pending  # noqa: E402
+from safetensors_spark.publish._sync_report import SyncReport  # noqa: E402
 from safetensors_spark.publish._sync_state import remaining_budget  # noqa: E402
 from safetensors_spark.publish._write_shard import write_shard  # noqa: E402
 

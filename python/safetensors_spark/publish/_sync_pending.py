@@ -1,0 +1,124 @@
+"""`sync_pending` and `retry_failed`. What they need to talk to the Hub is imported when they are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+
+from safetensors_spark._extras import require
+from safetensors_spark._files.manifest import MANIFEST
+from safetensors_spark.publish._sidecar import sidecar_of
+from safetensors_spark.publish._staged import StagedShard, dataset_file, move, pairs, read_sidecar, repair
+from safetensors_spark.publish._staging import (
+    FAILED_DIRNAME,
+    PENDING_DIRNAME,
+    SYNCED_DIRNAME,
+    Staging,
+    open_staging,
+)
+from safetensors_spark.publish._sync_lock import sync_lock
+from safetensors_spark.publish._sync_report import SyncReport
+from safetensors_spark.publish._sync_state import BUDGET, WINDOW_S, SyncState
+
+# What the Hub recommends for one commit.
+_MOST_FILES = 100
+
+
+def sync_pending(
+    staging_dir: str | os.PathLike[str],
+    *,
+    repo_id: str,
+    token: str | bool | None = None,
+    budget: int = BUDGET,
+    window_s: float = WINDOW_S,
+    max_batch: int = 500,
+    max_retries: int = 3,
+    repo_type: str = "dataset",
+    create_pr: bool = False,
+    revision: str | None = None,
+    dry_run: bool = False,
+    commit_prefix: str = "Add",
+    keep: float | None = None,
+    progress: Callable[[StagedShard, int], None] = lambda shard, size: None,
+) -> SyncReport:
+    """Commit what is pending to a repository of the Hugging Face Hub.
+
+    Shards go first. A dataset's manifest, index and card go last, in one commit that also deletes the shards which the
+    manifest before had and this one has not: every revision has the old dataset or the new one. Before each commit the
+    Hub is asked which files it has, so that what was interrupted, and a commit whose answer was lost, are not made
+    twice. What was committed moves to `synced/`, and a file that the Hub refuses to `failed/`, alone.
+
+    Args:
+        staging_dir: the staging directory, a path or a URL of fsspec.
+        repo_id: the repository, such as `me/points`.
+        token: a token with the right to write; by default the one of `hf auth login` or `HF_TOKEN`.
+        budget: the most commits in `window_s` seconds.
+        max_batch: the most files of a commit, up to 100, which is what the Hub recommends.
+        max_retries: how often a request that failed, or a commit in conflict with another one, is made again.
+        create_pr: commit to a pull request. One that is not complete is continued.
+        revision: the branch; `main` by default.
+        dry_run: ask what would be committed, and change nothing.
+        commit_prefix: the first words of the messages of commits.
+        keep: remove files from `synced/` that were committed more than so many days ago.
+        progress: called with each file that is in the repository now, and its length.
+
+    Raises:
+        HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
+            stays pending.
+        StagingBusyError: another syncer is running.
+        InvalidSidecarError: a sidecar is damaged.
+    """
+    require("publish", ("huggingface_hub",))
+    from safetensors_spark.publish._hub import HubRepo
+    from safetensors_spark.publish._sync import Sync
+
+    sync = Sync(
+        open_staging(staging_dir),
+        HubRepo(repo_id, repo_type, revision or "main", token),
+        SyncState(open_staging(staging_dir), budget, window_s),
+        max(1, min(max_batch, _MOST_FILES)),
+        max(0, max_retries),
+        commit_prefix,
+        progress,
+    )
+    if dry_run:
+        return sync.dry_run()
+    with sync_lock(staging_dir):
+        repair(sync.staging)
+        sync.run(create_pr)
+        if keep is not None:
+            _remove_synced(sync.staging, timedelta(days=keep))
+    return sync.report
+
+
+def retry_failed(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
+    """Move all files from `failed/` back to `pending/`, where the next sync finds them.
+
+    Raises:
+        StagingBusyError: a syncer is running.
+    """
+    staging = open_staging(staging_dir)
+    with sync_lock(staging_dir):
+        repair(staging)
+        failed = [shard for shard, _ in pairs(staging, FAILED_DIRNAME)]
+        return [move(staging, shard, PENDING_DIRNAME, failed=None) for shard in failed]
+
+
+def _remove_synced(staging: Staging, age: timedelta) -> None:
+    """Remove what was committed longer ago. Shards stay until the manifest of their dataset is committed."""
+    limit = datetime.now(timezone.utc) - age
+    found = list(pairs(staging, SYNCED_DIRNAME))
+    for shard, sidecar in found:
+        dataset = sidecar.dataset and str(sidecar.dataset.get("id"))
+        if dataset and not _is_synced(staging, dataset):
+            continue
+        if datetime.fromisoformat(str(sidecar.fields.get("synced", {}).get("at"))) < limit:
+            staging.delete(f"{SYNCED_DIRNAME}/{shard.name}")
+            staging.delete(sidecar_of(f"{SYNCED_DIRNAME}/{shard.name}"))
+
+
+def _is_synced(staging: Staging, dataset: str) -> bool:
+    """Whether its manifest is committed, or was, and is removed here."""
+    manifest = dataset_file(dataset, MANIFEST)
+    return not any(read_sidecar(staging, folder, manifest) for folder in (PENDING_DIRNAME, FAILED_DIRNAME))
