@@ -19,7 +19,8 @@ def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
     (tmp_path / "bert.safetensors").symlink_to(model / "model.safetensors")
     examples.run(tmp_path, "README.md", "docs/python.md")
     _, report = AutoModel.from_pretrained(tmp_path / "MiniLM-bf16", output_loading_info=True)
-    assert (report["missing_keys"], report["unexpected_keys"]) == ([], [])
+    # Lists or sets, by the version of transformers.
+    assert not {*report["missing_keys"], *report["unexpected_keys"]}
 
 
 def test_the_examples_of_training(tmp_path: Path) -> None:
