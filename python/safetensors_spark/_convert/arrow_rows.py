@@ -17,11 +17,13 @@ def writable(batch: Any) -> Any:
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_struct(column.type):
-            if column.type.get_field_index("bytes") < 0:
+            place = column.type.get_field_index("bytes")
+            if place < 0:
                 raise InvalidWriteError(
                     f"Column `{name}` is {column.type}, which is no tensor. Choose other columns with `--columns`."
                 )
-            column = column.field("bytes")
+            # Flattened, what a null struct hides is null too.
+            column = column.flatten()[place]
         columns[name] = column
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

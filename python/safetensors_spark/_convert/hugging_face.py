@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors_spark._convert.arrow_rows import ragged_in, writable
-from safetensors_spark._convert.source import Part, Source
+from safetensors_spark._convert.source import Part, Source, reading
 from safetensors_spark._errors import InvalidWriteError
 
 
@@ -23,7 +23,7 @@ class _Stream(Part):
     def batches(self) -> Iterator[Any]:
         import pyarrow as pa  # type: ignore[import-untyped]
 
-        with pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as stream:
+        with reading(self.path), pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as stream:
             for batch in stream:
                 yield writable(batch if self.columns is None else batch.select(list(self.columns)))
 
@@ -43,12 +43,15 @@ class HuggingFaceSource(Source):
 
 def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
     if (splits := path / "dataset_dict.json").is_file():
-        names = json.loads(splits.read_text())["splits"]
+        with reading(splits):
+            names = json.loads(splits.read_text())["splits"]
         raise InvalidWriteError(f"{path} has several splits: {', '.join(names)}. Name the folder of one.")
     state = path / "state.json"
     if not state.is_file():
         return None
-    found = json.loads(state.read_text())
+    with reading(state):
+        found = json.loads(state.read_text())
+        files = tuple(path / one["filename"] for one in found["_data_files"])
     if found.get("_indices_files"):
         raise InvalidWriteError(f"{path} has rows in another order: `flatten_indices()` before it is saved.")
-    return HuggingFaceSource(tuple(path / one["filename"] for one in found["_data_files"]), columns)
+    return HuggingFaceSource(files, columns)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._convert.source import Part, Source, files_in, split
+from safetensors_spark._convert.source import Part, Source, files_in, reading, split
 from safetensors_spark._errors import InvalidWriteError
 
 # Of all columns at a time.
@@ -23,11 +23,16 @@ class _Rows(Part):
     end: int
 
     def batches(self) -> Iterator[Any]:
-        arrays = {path.stem: np.load(path, mmap_mode="r") for path in self.files}
+        arrays = {path.stem: _mapped(path) for path in self.files}
         of_row = sum(array.nbytes // max(len(array), 1) for array in arrays.values())
         step = max(1, _BYTES // max(of_row, 1))
         for start in range(self.start, self.end, step):
             yield {name: array[start : min(start + step, self.end)] for name, array in arrays.items()}
+
+
+def _mapped(path: Path) -> Any:
+    with reading(path):
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class NpySource(Source):
     files: tuple[Path, ...]
 
     def parts(self, count: int) -> Sequence[Part]:
-        shapes = {path: np.load(path, mmap_mode="r").shape for path in self.files}
+        shapes = {path: _mapped(path).shape for path in self.files}
         for path, shape in shapes.items():
             if not shape:
                 raise InvalidWriteError(
@@ -50,4 +55,11 @@ class NpySource(Source):
 
 def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
     files = [one for one in files_in(path, ".npy") if columns is None or one.stem in columns]
+    of_column: dict[str, Path] = {}
+    for one in files:
+        other = of_column.setdefault(one.stem, one)
+        if other != one:
+            raise InvalidWriteError(
+                f"{other} and {one} are both the column `{one.stem}`. Rename one of them, or convert each folder alone."
+            )
     return NpySource(tuple(files)) if files else None

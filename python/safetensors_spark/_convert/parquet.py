@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors_spark._convert.arrow_rows import ragged_in, writable
-from safetensors_spark._convert.source import Part, Source, files_in, split
+from safetensors_spark._convert.source import Part, Source, files_in, reading, split
 
 _ROWS = 4096
 
@@ -24,7 +24,7 @@ class _Groups(Part):
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         for path in dict.fromkeys(path for path, _ in self.groups):
-            with pq.ParquetFile(path) as file:
+            with reading(path), pq.ParquetFile(path) as file:
                 groups = [group for other, group in self.groups if other == path]
                 columns = None if self.columns is None else list(self.columns)
                 yield from map(writable, file.iter_batches(_ROWS, groups, columns))
@@ -38,14 +38,17 @@ class ParquetSource(Source):
     def parts(self, count: int) -> Sequence[Part]:
         import pyarrow.parquet as pq
 
-        groups = [(path, group) for path in self.files for group in range(pq.read_metadata(path).num_row_groups)]
+        groups: list[tuple[Path, int]] = []
+        for path in self.files:
+            with reading(path):
+                groups += [(path, group) for group in range(pq.read_metadata(path).num_row_groups)]
         return [_Groups(tuple(groups[start:end]), self.columns) for start, end in split(len(groups), count)]
 
     def ragged(self) -> Collection[str]:
         import pyarrow.parquet as pq
 
         for path in self.files:
-            with pq.ParquetFile(path) as file:
+            with reading(path), pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(_ROWS, columns=None if self.columns is None else list(self.columns)):
                     return ragged_in(writable(batch))
         return ()

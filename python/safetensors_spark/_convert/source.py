@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import tarfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from safetensors_spark._errors import InvalidWriteError, SafetensorsSparkError
+
+# What libraries raise for files that are not of their format; those of Arrow are among them.
+_DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+    tarfile.TarError,
+    zlib.error,
+)
 
 
 class Part(ABC):
@@ -27,6 +44,24 @@ class Source(ABC):
     def ragged(self) -> Collection[str]:
         """The columns whose rows differ in their first dimension, as far as the format or the first rows tell."""
         return ()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raises `InvalidWriteError`, which names the file, for what libraries raise of its content."""
+    try:
+        yield
+    except SafetensorsSparkError:
+        raise
+    except _DAMAGE as error:
+        # Of the file system: it names the file, and nothing is wrong with its content.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise InvalidWriteError(
+            f"{path} cannot be read: {what}. Copy it again if it is cut off or damaged; else write it again, as its "
+            "format has it."
+        ) from error
 
 
 def split(total: int, count: int) -> list[tuple[int, int]]:
