@@ -1,6 +1,8 @@
 """Sources of `safetensors-spark convert` that are damaged, cut off, or do not say one thing: errors, and no dataset."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +108,109 @@ def test_an_image_that_is_null_takes_no_hidden_bytes(tmp_path: Path) -> None:
         writer.write_table(table)
     (tmp_path / "saved" / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
     assert "Column `image`, row 1: null" in refused(tmp_path / "saved")
+
+
+def tar(path: Path, members: dict[str, bytes], **links: str) -> Path:
+    with tarfile.open(path, "w") as out:
+        for name, content in members.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            out.addfile(about, io.BytesIO(content))
+        for name, target in links.items():
+            about = tarfile.TarInfo(name.replace("_", "."))
+            about.type, about.linkname = tarfile.LNKTYPE, target
+            out.addfile(about)
+    return path
+
+
+def test_tar_files_that_are_damaged_or_cut_off(tmp_path: Path) -> None:
+    path = tar(tmp_path / "a.tar", {"0.txt": b"zero", "1.txt": b"one"})
+    whole = path.read_bytes()
+    assert list(converted(path)["txt"]) == ["zero", "one"]
+    for name, content, words in (
+        ("boundary", whole[:1024], "cut off, or has no end"),
+        ("header", whole[:1024] + b"X" * 512 + whole[1536:], "a header is damaged"),
+        ("middle", whole[:1300], "cut off"),
+        ("two", whole + whole, "something follows its end"),
+    ):
+        (tmp_path / f"{name}.tar").write_bytes(content)
+        assert words in refused(tmp_path / f"{name}.tar")
+
+
+def test_members_of_a_tar_that_are_links(tmp_path: Path) -> None:
+    path = tar(tmp_path / "a.tar", {"0.txt": b"same"}, **{"1_txt": "0.txt"})
+    assert list(converted(path)["txt"]) == ["same", "same"]
+    assert "nothing" in refused(tar(tmp_path / "b.tar", {"0.txt": b"same"}, **{"1_txt": "nothing"}))
+
+
+def test_members_of_a_tar_that_are_there_twice(tmp_path: Path) -> None:
+    assert "0.TXT is the second `txt` of `0`" in refused(tar(tmp_path / "a.tar", {"0.txt": b"a", "0.TXT": b"b"}))
+    assert "0.__key__ has a name that samples have" in refused(
+        tar(tmp_path / "b.tar", {"0.txt": b"a", "0.__key__": b"b"})
+    )
+
+
+def mds(folder: Path, samples: list[bytes], count: int | None = None, encoding: str = "str") -> Path:
+    """A shard of one column whose cells differ in length."""
+    folder.mkdir()
+    cells = [np.array([len(one)], "<u4").tobytes() + one for one in samples]
+    first = 4 * (len(samples) + 2)
+    offsets = first + np.cumsum([0, *map(len, cells)])
+    content = np.array([len(samples), *offsets], "<u4").tobytes() + b"".join(cells)
+    (folder / "shard.mds").write_bytes(content)
+    shard = {
+        "format": "mds", "column_names": ["x"], "column_encodings": [encoding], "column_sizes": [None],
+        "samples": len(samples) if count is None else count, "compression": None,
+        "raw_data": {"basename": "shard.mds", "bytes": len(content)},
+    }  # fmt: skip
+    (folder / "index.json").write_text(json.dumps({"shards": [shard]}))
+    return folder
+
+
+def test_mds_that_is_not_what_its_index_says(tmp_path: Path) -> None:
+    assert list(converted(mds(tmp_path / "right", [b"one", b"two two"]))["x"]) == ["one", "two two"]
+    assert "it has 1 samples" in refused(mds(tmp_path / "count", [b"one"], 2))
+    for number, length in enumerate((0, 3, 10, -6)):
+        folder = mds(tmp_path / f"cut{number}", [b"one", b"two"])
+        cut(folder / "shard.mds", length)
+        assert "shard.mds cannot be read" in refused(folder)
+    for number, (at, value) in enumerate(((16, 2), (16, 9), (4, 7), (8, 255))):
+        folder = mds(tmp_path / f"wrong{number}", [b"one", b"two"])
+        content = bytearray((folder / "shard.mds").read_bytes())
+        content[at] = value
+        (folder / "shard.mds").write_bytes(content)
+        assert "shard.mds cannot be read" in refused(folder)
+    assert "cannot be read" in refused(mds(tmp_path / "any", [b"12345678"], encoding="ndarray:int32:-1"))
+
+
+def test_megatron_whose_index_does_not_fit(tmp_path: Path) -> None:
+    def indexed(name: str, lengths: list[int], pointers: list[int]) -> Path:
+        np.array([1, 2, 3], "<u2").tofile(tmp_path / f"{name}.bin")
+        count = len(lengths)
+        head = b"MMIDIDX\0\0" + np.array([1], "<u8").tobytes() + bytes([8]) + np.array([count, count], "<u8").tobytes()
+        tables = np.array(lengths, "<i4").tobytes() + np.array(pointers, "<i8").tobytes()
+        (tmp_path / f"{name}.idx").write_bytes(head + tables)
+        return tmp_path / f"{name}.bin"
+
+    assert [row.tolist() for row in converted(indexed("right", [2, 1], [0, 4]))["tokens"]] == [[1, 2], [3]]
+    for name, lengths, pointers in (
+        ("part", [2, 1], [0, 3]),
+        ("beyond", [2, 2], [0, 4]),
+        ("before", [2, 1], [0, -2]),
+        ("less", [2, -1], [0, 4]),
+    ):
+        assert "sequence 1 has" in refused(indexed(name, lengths, pointers))
+    path = indexed("cut", [2, 1], [0, 4])
+    cut(path.with_suffix(".idx"), -4)
+    assert "cut.idx is cut off" in refused(path)
+
+
+def test_columns_that_the_source_has_not(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2], "x": [1.0, 2.0]}), tmp_path / "t.parquet")
+    convert_to_a = ("convert", str(tmp_path / "t.parquet"), str(tmp_path / "a"))
+    assert run(*convert_to_a).returncode == 0
+    for columns in ("idd", "id,idd"):
+        done = run(*convert_to_a, "--columns", columns, "--mode", "overwrite")
+        assert done.returncode == 2
+        assert "has no column `idd`" in done.stderr
+    assert len(open_dataset(tmp_path / "a")) == 2

@@ -52,11 +52,12 @@ def run(args: argparse.Namespace) -> int:
 
     if (Path(args.source) / MANIFEST).is_file():
         return _to_parquet(args)
-    source = source_of(args.source, _names(args.columns))
+    columns = _names(args.columns)
+    source = source_of(args.source, columns)
     if type(source).__module__.endswith(("parquet", "hugging_face")):
         require("arrow", ("pyarrow",))
     with _bar() as (begin, advance):
-        manifest = convert(source, args.path, max(1, args.processes), _options(args), begin, advance)
+        manifest = convert(source, args.path, max(1, args.processes), _options(args), begin, advance, columns)
     shards = counted(len(manifest.shards), "shard")
     print(printable(f"{args.path}: {counted(manifest.samples, 'row')} in {shards}, {counted(manifest.bytes, 'byte')}."))
     return 0

@@ -45,6 +45,7 @@ def convert(
     options: dict[str, Any],
     begin: Advance = lambda _: None,
     advance: Advance = lambda _: None,
+    columns: Sequence[str] | None = None,
 ) -> Manifest:
     """Write the source as a dataset: all of it, or nothing.
 
@@ -52,6 +53,7 @@ def convert(
         options: those of `DatasetWriter`.
         begin: gets the number of parts.
         advance: gets the number of parts that are done, after each.
+        columns: those that the source was asked for, which must be there.
     """
     if "name_col" not in options:
         options = options | {"ragged": sorted({*source.ragged(), *options.get("ragged", ())})}
@@ -63,11 +65,20 @@ def convert(
         for record in _written(parts, partial(_write, os.fspath(path), options), processes):
             records.append(record)
             advance(1)
+        _check_columns(records, columns or (), options.get("name_col"))
         return writer.commit(records)
     except BaseException:
         for record in records:
             writer.discard(record)
         raise
+
+
+def _check_columns(records: Sequence[WriteRecord], columns: Sequence[str], name_col: str | None) -> None:
+    found = list(dict.fromkeys(column.name for record in records for column in record.columns))
+    for name in columns:
+        if name not in found and name != name_col:
+            there = f"; the others are {', '.join(found)}" if found else ""
+            raise InvalidWriteError(f"The source has no column `{name}`{there}. Nothing was written.")
 
 
 def _written(parts: Sequence[Part], write: Callable[[int, Part], WriteRecord], processes: int) -> Iterable[WriteRecord]:

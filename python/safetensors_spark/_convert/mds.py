@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from safetensors_spark._convert.compression import COMPRESSIONS, decompressed
-from safetensors_spark._convert.source import Part, Source
+from safetensors_spark._convert.source import Part, Source, reading
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.numpy_dtypes import Array
 
@@ -29,13 +29,25 @@ class _Shard(Part):
     # Name, encoding, and size if all cells have one.
     cells: tuple[tuple[str, str, int | None], ...]
     columns: tuple[str, ...] | None
-    # How it is compressed, and the bytes that it has without that.
-    compression: tuple[str, int] | None
+    # What the index says of it, without compression.
+    samples: int
+    size: int
+    compression: str | None
 
     def batches(self) -> Iterator[Any]:
+        with reading(self.path):
+            yield from self._batches()
+
+    def _batches(self) -> Iterator[Any]:
         content = self._content()
         count = int(content[:4].view("<u4")[0])
+        if (count, len(content)) != (self.samples, self.size):
+            raise ValueError(
+                f"it has {count} samples and {len(content)} bytes, and index.json says {self.samples} and {self.size}"
+            )
         offsets = content[4 : 4 * (count + 2)].view("<u4").tolist()
+        if offsets != sorted(offsets) or offsets[0] < 4 * (count + 2) or offsets[-1] != len(content):
+            raise ValueError("the offsets of its samples are not in order, or do not end with the file")
         waiting: list[dict[str, Any]] = []
         size = 0
         for start, end in pairwise(offsets):
@@ -50,7 +62,8 @@ class _Shard(Part):
     def _content(self) -> Array:
         if self.compression is None:
             return np.memmap(self.path, np.uint8, "r")
-        return np.frombuffer(decompressed(self.path.read_bytes(), *self.compression, str(self.path)), np.uint8)
+        content = decompressed(self.path.read_bytes(), self.compression, self.size, str(self.path))
+        return np.frombuffer(content, np.uint8)
 
     def _sample(self, content: bytes) -> dict[str, Any]:
         varying = sum(size is None for _, _, size in self.cells)
@@ -61,6 +74,8 @@ class _Shard(Part):
             if self.columns is None or name in self.columns:
                 sample[name] = _value(name, encoding, content[at : at + length])
             at += length
+        if at != len(content):
+            raise ValueError(f"a sample has {len(content)} bytes, and its cells have {at}")
         return sample
 
 
@@ -79,7 +94,8 @@ def _value(name: str, encoding: str, content: bytes) -> Any:
     if kind in _NUMBERS:
         return np.frombuffer(content, np.dtype(kind).newbyteorder("<"))[0]
     if kind == "ndarray" and len(details) == 2:
-        return np.frombuffer(content, details[0]).reshape([int(dim) for dim in details[1].split(",")])
+        # A dimension of -1 would be any.
+        return np.frombuffer(content, details[0]).reshape([abs(int(dim)) for dim in details[1].split(",")])
     raise InvalidWriteError(
         f"Column `{name}` has the encoding `{encoding}` of MDS, which is not read. Leave it out with `--columns`."
     )
@@ -106,8 +122,9 @@ def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
 def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | None) -> _Shard:
     cells = tuple(zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True))
     path = folder / Path(shard["raw_data"]["basename"]).name
+    said = int(shard["samples"]), int(shard["raw_data"]["bytes"])
     if path.is_file():
-        return _Shard(path, cells, columns, None)
+        return _Shard(path, cells, columns, *said, None)
     if not shard.get("compression"):
         raise InvalidWriteError(f"{path} is not there, though {folder / 'index.json'} names it.")
     # A level may follow, as in `zstd:7`.
@@ -123,4 +140,4 @@ def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | No
             f"{compressed} is not there with the {shard['zip_data']['bytes']} bytes that {folder / 'index.json'} "
             "names. Copy it again."
         )
-    return _Shard(compressed, cells, columns, (algorithm, int(shard["raw_data"]["bytes"])))
+    return _Shard(compressed, cells, columns, *said, algorithm)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._convert.source import Part, Source, split
+from safetensors_spark._convert.source import Part, Source, reading, split
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark.dataset import Ragged
 
@@ -27,8 +27,11 @@ class _Sequences(Part):
     end: int
 
     def batches(self) -> Iterator[Any]:
-        dtype, lengths, pointers = _read(self.index)
-        tokens = np.memmap(self.tokens, dtype, "r")
+        with reading(self.index):
+            dtype, lengths, pointers = _read(self.index)
+        with reading(self.tokens):
+            tokens = np.memmap(self.tokens, dtype, "r")
+        self._check(dtype, lengths[self.start : self.end], pointers[self.start : self.end], len(tokens))
         start = self.start
         while start < self.end:
             ends = np.cumsum(lengths[start : self.end], dtype=np.int64)
@@ -38,6 +41,20 @@ class _Sequences(Part):
             offsets = np.concatenate([np.zeros(1, np.int64), ends[:count]])
             yield {"tokens": Ragged(_joined(tokens, starts, lengths[of_batch], offsets), offsets)}
             start += count
+
+    def _check(self, dtype: np.dtype[Any], lengths: Any, pointers: Any, count: int) -> None:
+        wrong = (
+            (pointers % dtype.itemsize != 0)
+            | (pointers < 0)
+            | (lengths < 0)
+            | (pointers // dtype.itemsize > count - lengths.astype(np.int64))
+        )
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InvalidWriteError(
+                f"{self.index}: sequence {self.start + at} has {lengths[at]} tokens from byte {pointers[at]} on, which "
+                f"are not whole tokens of {self.tokens}, with {count} of {dtype.itemsize} bytes each. Copy both again."
+            )
 
 
 def _joined(tokens: Any, starts: Any, lengths: Any, offsets: Any) -> Any:
@@ -55,6 +72,11 @@ def _read(index: Path) -> tuple[np.dtype[Any], Any, Any]:
     if content[: len(_MAGIC)].tobytes() != _MAGIC or code not in _DTYPES:
         raise InvalidWriteError(f"{index} is no index of Megatron that is known: dtype {code}.")
     count = int(content[_HEADER - 16 : _HEADER - 8].view("<u8")[0])
+    if len(content) < _HEADER + 12 * count:
+        raise InvalidWriteError(
+            f"{index} is cut off: it has {len(content)} bytes, and {count} sequences take {_HEADER + 12 * count}. Copy "
+            "it again."
+        )
     lengths = content[_HEADER : _HEADER + 4 * count].view("<i4")
     pointers = content[_HEADER + 4 * count : _HEADER + 12 * count].view("<i8")
     return np.dtype(_DTYPES[code]), lengths, pointers
@@ -66,7 +88,8 @@ class MegatronSource(Source):
     index: Path
 
     def parts(self, count: int) -> Sequence[Part]:
-        _, lengths, _ = _read(self.index)
+        with reading(self.index):
+            _, lengths, _ = _read(self.index)
         return [_Sequences(self.tokens, self.index, start, end) for start, end in split(len(lengths), count)]
 
     def ragged(self) -> Collection[str]:

@@ -7,16 +7,46 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from safetensors_spark._convert.source import Part, Source, files_in
+from safetensors_spark._convert.source import Part, Source, files_in, reading
 from safetensors_spark._errors import InvalidWriteError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _BYTES = 32 << 20
 _TEXT = ("txt", "text", "json", "transcript")
 _NUMBERS = ("cls", "cls2", "class", "count", "index", "inx", "id")
+
+
+class _Member(tarfile.TarInfo):
+    """A member. Without this, files would end at a damaged header, and where they are cut off, as if that were all."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        if len(buf) < tarfile.BLOCKSIZE:
+            raise tarfile.ReadError(
+                "it is cut off, or has no end of 1,024 zero bytes, which may be added if nothing is missing"
+            )
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if any(buf):
+                raise tarfile.ReadError(f"a header is damaged ({error})") from None
+            raise
+
+
+def _check_end(tar: tarfile.TarFile) -> None:
+    """Raise `ReadError` if something follows the end of the archive, such as another one."""
+    file = tar.fileobj
+    assert file is not None
+    file.seek(tar.offset)
+    while chunk := file.read(_BYTES):
+        if any(chunk):
+            raise tarfile.ReadError("something follows its end, such as another tar file: keep them apart")
 
 
 @dataclass(frozen=True)
@@ -40,11 +70,11 @@ class _Tar(Part):
         """Samples, each with its bytes. The members of one follow each other."""
         sample: dict[str, Any] = {}
         size = 0
-        with tarfile.open(self.path) as tar:
+        with reading(self.path), tarfile.open(self.path, tarinfo=_Member) as tar:
             for member in tar:
                 folder, _, name = member.name.rpartition("/")
                 stem, _, extension = name.partition(".")
-                if not member.isfile() or not stem or not extension:
+                if not (member.isfile() or member.islnk() or member.issym()) or not stem or not extension:
                     continue
                 key = f"{folder}/{stem}" if folder else stem
                 if sample and sample["__key__"] != key:
@@ -52,10 +82,19 @@ class _Tar(Part):
                     sample, size = {}, 0
                 sample["__key__"] = key
                 column = extension.lower()
+                if column in sample:
+                    what = (
+                        "has a name that samples have"
+                        if column == "__key__"
+                        else f"is the second `{column}` of `{key}`"
+                    )
+                    raise InvalidWriteError(f"{self.path}: {member.name} {what}. Write the file again without it.")
                 if self.columns is None or column in self.columns:
-                    content = tar.extractfile(member)
-                    sample[column] = self._value(member.name, column, content.read() if content else b"")
-                    size += member.size
+                    file = tar.extractfile(member)
+                    content = file.read() if file else b""
+                    sample[column] = self._value(member.name, column, content)
+                    size += len(content)
+            _check_end(tar)
         if sample:
             yield sample, size
 
