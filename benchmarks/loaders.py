@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product, repeat
@@ -56,15 +56,14 @@ def run(options: Options, folder: Path) -> Iterator[str]:
 def benchmark(samples: Samples | Rows, contenders: Sequence[Contender], rounds: int) -> Iterator[str]:
     """The rates of the contenders, which each write their own files first."""
     all_turns = [turn for contender in contenders for turn in prepared(contender, samples)]
-    expected = samples.expected()
     measured: dict[Turn, list[Done[Speed]]] = {turn: [] for turn in all_turns}
     for number, turn in turns(all_turns, rounds):
         print(f"round {number} of {rounds}: {turn}", file=sys.stderr)
         warm(turn.loading.folder)
         if number > 0:
             measured[turn].append(apart(partial(speed, turn)))
-        elif turn.contender.whole:
-            apart(partial(check, turn, expected))
+        elif turn.contender.whole and samples.is_checked(turn.loading.shuffled, turn.loading.workers):
+            apart(partial(check, turn))
     for workers in LIMITS:
         yield table(samples, contenders, workers, measured)
 
@@ -79,11 +78,21 @@ def prepared(contender: Contender, samples: Samples | Rows) -> list[Turn]:
     return [Turn(contender, Loading(samples, place, *how)) for how in product(ORDERS, LIMITS)]
 
 
-def check(turn: Turn, expected: tuple[int, ...]) -> None:
-    """Refuses a contender whose epoch is not every sample once."""
-    found = turn.loading.samples.totals(turn.contender.load(turn.loading))
-    if found != expected:
-        raise ValueError(f"{turn}: samples, labels and bytes of an epoch are {found}, expected {expected}")
+def check(turn: Turn) -> None:
+    """Refuses a contender whose epoch, or the part of it that is looked at, is not every sample once."""
+    samples = turn.loading.samples
+    found = samples.totals(first(turn.contender.load(turn.loading), samples.checked))
+    if found != samples.expected(found[0]):
+        raise ValueError(f"{turn}: {found[0]} samples have the totals {found}, expected {samples.expected(found[0])}")
+
+
+def first(batches: Iterable[Batch], count: int) -> Iterator[Batch]:
+    """Batches until there are so many samples."""
+    for batch in batches:
+        yield batch
+        count -= len(batch["label"])
+        if count <= 0:
+            break
 
 
 def speed(turn: Turn) -> Speed:
@@ -91,13 +100,13 @@ def speed(turn: Turn) -> Speed:
     batches = turn.contender.load(turn.loading)
     iterator = iter(batches)
     next(iterator)
-    first = time.perf_counter() - opened
+    begun = time.perf_counter() - opened
     rate = passed(iterator)
     if turn.loading.workers == 0:
         # Once more, now that files are mapped and memory is there: against workers' own costs that is nothing.
         rate = passed(chain.from_iterable(repeat(batches)))
     settle()
-    return Speed(rate, first)
+    return Speed(rate, begun)
 
 
 def passed(batches: Iterator[Batch]) -> float:
@@ -129,10 +138,10 @@ def table(
         for shuffled in ORDERS:
             own, base = rates(done[contender.name, shuffled]), rates(done[limit, shuffled])
             line += f"{median(own):>12,.0f} {within_rounds(own, base):>16.2f}"
-        first = median(each.result.first for each in done[contender.name, True])
+        begun = median(each.result.first for each in done[contender.name, True])
         both = done[contender.name, False] + done[contender.name, True]
         own_bytes, mapped_bytes = max(each.anonymous for each in both), max(each.mapped for each in both)
-        line += f" {first * 1000:>15.1f} {own_bytes / 1e6:>8,.0f} {mapped_bytes / 1e6:>10,.0f}"
+        line += f" {begun * 1000:>15.1f} {own_bytes / 1e6:>8,.0f} {mapped_bytes / 1e6:>10,.0f}"
         lines.append(f"{line}  {contender.aims.get(workers, '')}".rstrip())
     return "\n".join(lines)
 

@@ -87,18 +87,22 @@ class Rows:
         np.cumsum(lengths, out=begins[1:])
         return {"x": torch.from_numpy(values), "cu_seqlens": torch.from_numpy(begins), "label": label}
 
-    def expected(self) -> tuple[int, ...]:
-        values = self.values()
+    @property
+    def checked(self) -> int:
+        """How many rows of an epoch are checked: some contenders need minutes for all."""
+        return min(self.count, 40 * self.batch)
+
+    def is_checked(self, shuffled: bool, workers: int) -> bool:
+        return not (shuffled or workers)
+
+    def expected(self, count: int) -> tuple[int, ...]:
+        """What `totals` finds in the first rows, so many."""
+        offsets = self.offsets()[: count + 1]
+        values, labels = self.values()[: offsets[-1]], int(self.labels()[:count].sum())
         if self.packed:
-            return (
-                self.count,
-                int(self.labels().sum()),
-                len(values),
-                int(values.sum(dtype=np.int64)),
-                _weighted(self.offsets()),
-            )
-        rows = (bytes(values[begin:end]) for begin, end in pairwise(self.offsets()))
-        return self.count, int(self.labels().sum()), len(values), sum(map(_digest, rows)), 0
+            return count, labels, len(values), int(values.sum(dtype=np.int64)), _weighted(offsets)
+        rows = (bytes(values[begin:end]) for begin, end in pairwise(offsets))
+        return count, labels, len(values), sum(map(_digest, rows)), 0
 
     def totals(self, batches: Iterable[dict[str, Any]]) -> tuple[int, ...]:
         """Rows, the sums of labels, lengths and values, and of squared lengths: the same in any order."""
