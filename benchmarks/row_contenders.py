@@ -110,11 +110,16 @@ def write_safetensors(rows: Rows, folder: Path) -> None:
     write_dataset(batches(), folder / "dataset", batch_size="auto", ragged=["x"] if rows.packed else [], progress=False)
 
 
-def load_batches(loading: Loading) -> Iterable[Batch]:
+def load_batches(loading: Loading, threads: int = 2) -> Iterable[Batch]:
     rows = loading.samples
     dataset = open_dataset(loading.folder / "dataset")
     batches = BatchDataset(
-        dataset, rows.batch, shuffle=loading.shuffled, ragged="packed", transform=partial(flat, rows.packed)
+        dataset,
+        rows.batch,
+        shuffle=loading.shuffled,
+        threads=threads,
+        ragged="packed",
+        transform=partial(flat, rows.packed),
     )
     return loading.loader(batches, batch_size=None) if loading.workers else batches
 
@@ -399,7 +404,8 @@ def load_energon(loading: Loading) -> Iterable[Batch]:
 CONTENDERS: Sequence[Contender] = [
     Contender("NumPy memmap", linked, load_memmap),
     Contender("empty dataset", linked, load_empty, whole=False),
-    Contender("BatchDataset", write_safetensors, load_batches, aims={0: 1.0}),
+    Contender("BatchDataset", write_safetensors, load_batches),
+    Contender("BatchDataset(threads=0)", write_safetensors, partial(load_batches, threads=0), aims={0: 1.0}),
     Contender("MosaicML Streaming", write_streaming, load_streaming),
     Contender("WebDataset", write_webdataset, load_webdataset),
     Contender("LitData", write_litdata, load_litdata),

@@ -198,7 +198,7 @@ class Chosen(Generic[D, T]):
         kind = columns[0].source.kind
         if kind == "ragged":
             values, memory = self._new(spans.total, columns[0])
-            return Gathered(values, spans.offsets), partial(spans.copy, [column.rows for column in columns], memory)
+            return Gathered(values, spans.offsets), self._copy_of(name, spans, begin, end, memory)
         if kind == "binary" and spans.total >= _LONG * (end - begin):
             found: list[bytes] = []
             return found, lambda: found.extend(spans.bytes_of([column.rows for column in columns]))
@@ -207,10 +207,25 @@ class Chosen(Generic[D, T]):
         origins = [OfColumn(column.source.place) for column in columns]
         origin = Taken(origins, self._which[begin:end], self._rows[begin:end])
         rows = Ragged(memory.rows.reshape(-1), spans.offsets, kind, origin)
-        return rows, partial(spans.copy, [column.rows for column in columns], memory)
+        return rows, self._copy_of(name, spans, begin, end, memory)
+
+    def _copy_of(self, name: str, spans: Spans, begin: int, end: int, memory: Memory) -> Callable[[], None]:
+        columns = [column.rows for column in self._columns[name]]
+        if self._is_run(begin, end) and spans.total:
+            # Of samples in order there is nothing more to find out, which would take longer than to copy them.
+            values = columns[spans.which[0]][spans.starts[0] : spans.starts[-1] + spans.lengths[-1]]
+            return partial(memory.fill, [values.reshape(-1).data])
+        return partial(spans.copy, columns, memory)
+
+    def _is_run(self, begin: int, end: int) -> bool:
+        """Whether these samples follow each other in a shard."""
+        return bool(self._runs[begin] == self._runs[end - 1])
 
     def _runs_of(self, name: str, begin: int, end: int) -> list[memoryview]:
         """Rows that follow each other are copied at once."""
+        if self._is_run(begin, end):
+            first = self._rows[begin]
+            return [self._columns[name][self._which[begin]].rows[first : first + end - begin].reshape(-1).data]
         starts = np.append(begin, begin + 1 + np.flatnonzero(np.diff(self._runs[begin:end])))
         counts = np.diff(starts, append=end)
         runs = zip(self._which[starts].tolist(), self._rows[starts].tolist(), counts.tolist(), strict=True)
