@@ -176,9 +176,9 @@ class RemoteFolder:
         with ThreadPoolExecutor(_THREADS) as threads:
             return dict(chain.from_iterable(threads.map(answer, sorted(names))))
 
-    def call(self, name: str, call: Callable[[], _T]) -> _T:
-        """What the call returns, repeated where that may help. Errors name the file."""
-        return retried(printable(f"{self.location}/{name}".rstrip("/")), call)
+    def call(self, name: str, call: Callable[[], _T], done: str = "read") -> _T:
+        """What the call returns, repeated where that may help. Errors name the file, which cannot be `done`."""
+        return retried(printable(f"{self.location}/{name}".rstrip("/")), call, done)
 
 
 def _version(about: Mapping[str, Any]) -> str:

@@ -31,8 +31,8 @@ _TEMPORARY = (408, 429)
 _T = TypeVar("_T")
 
 
-def retried(name: str, call: Callable[[], _T]) -> _T:
-    """What the call returns, if need be in a later attempt.
+def retried(name: str, call: Callable[[], _T], done: str = "read") -> _T:
+    """What the call returns, if need be in a later attempt. Errors say that the file cannot be `done`.
 
     Raises `FileNotFoundError`, `PermissionError` or another `OSError`. The error has neither the secrets of a URL nor
     the errors that it comes from, which may have them.
@@ -47,7 +47,7 @@ def retried(name: str, call: Callable[[], _T]) -> _T:
                 break
             _LOGGER.warning("%s: %s; trying again", name, _said(failure))
             time.sleep(delay * random.uniform(0.5, 1))
-    raise _shown(name, failure)
+    raise _shown(name, failure, done)
 
 
 def _cause(error: Exception) -> Exception:
@@ -78,11 +78,11 @@ def _said(error: Exception) -> str:
     return printable(without_secrets(f"{type(error).__name__}: {error}"))
 
 
-def _shown(name: str, error: Exception) -> OSError:
+def _shown(name: str, error: Exception, done: str) -> OSError:
     if refused := hub_error(name, error):
         return refused
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(f"{name} is not there")
     if isinstance(error, PermissionError) or _status(error) in _DENIED:
-        return PermissionError(f"{name} may not be read ({_said(error)})")
-    return OSError(f"{name} cannot be read ({_said(error)})")
+        return PermissionError(f"{name} may not be {done} ({_said(error)})")
+    return OSError(f"{name} cannot be {done} ({_said(error)})")

@@ -56,8 +56,13 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
         filesystem, root = url_to_fs(text, **(storage_options or {}))
     except ImportError as error:
         raise MissingExtraError(f"{without_secrets(text)}: {error}") from None
-    except ValueError as error:
-        raise SafetensorsSparkError(without_secrets(f"{text} cannot be opened: {error}")) from None
+    except IsADirectoryError:
+        raise SafetensorsSparkError(
+            without_secrets(f"{text} names no archive: it stands behind `::`, as in tar://folder::file.tar.")
+        ) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{text} cannot be opened: {error}"
+        raise SafetensorsSparkError(without_secrets(what)) from None
     return RemoteFolder(filesystem, root)
 
 

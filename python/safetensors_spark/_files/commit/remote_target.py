@@ -37,11 +37,11 @@ class RemoteTarget:
 
     def make(self, name: str = "") -> None:
         """Object stores have no folders. Others need them before a file."""
-        self.folder.call(name, lambda: self._files.makedirs(self._at(name), exist_ok=True))
+        self.folder.call(name, lambda: self._files.makedirs(self._at(name), exist_ok=True), "written")
 
     def create(self, name: str) -> BinaryIO:
         self.make(name.rpartition("/")[0])
-        return cast(BinaryIO, self.folder.call(name, lambda: self._files.open(self._at(name), "wb")))
+        return cast(BinaryIO, self.folder.call(name, lambda: self._files.open(self._at(name), "wb"), "written"))
 
     def create_exclusively(self, name: str, content: bytes) -> bool:
         """A store that cannot do this takes one writer at a time."""
@@ -87,12 +87,12 @@ class RemoteTarget:
             return True
 
         try:
-            return self.folder.call(name, attempt)
+            return self.folder.call(name, attempt, "written")
         finally:
             self._forget(name)
 
     def overwrite(self, name: str, content: bytes) -> None:
-        self.folder.call(name, lambda: self._files.pipe_file(self._at(name), content))
+        self.folder.call(name, lambda: self._files.pipe_file(self._at(name), content), "written")
         self._forget(name)
 
     def replace(self, name: str, draft: str, content: Iterable[bytes], verify: Callable[[], None]) -> None:
@@ -112,13 +112,13 @@ class RemoteTarget:
                 pass
 
     def _move(self, name: str, place: str) -> None:
-        self.folder.call(name, lambda: self._files.cp_file(self._at(name), self._at(place)))
+        self.folder.call(name, lambda: self._files.cp_file(self._at(name), self._at(place)), "written")
         self._forget(place)
         self.delete(name)
 
     def delete(self, name: str) -> None:
         try:
-            self.folder.call(name, lambda: self._files.rm_file(self._at(name)))
+            self.folder.call(name, lambda: self._files.rm_file(self._at(name)), "deleted")
         except FileNotFoundError:
             pass
         finally:
@@ -126,7 +126,7 @@ class RemoteTarget:
 
     def delete_folder(self, name: str) -> None:
         try:
-            self.folder.call(name, lambda: self._files.rm(self._at(name), recursive=True))
+            self.folder.call(name, lambda: self._files.rm(self._at(name), recursive=True), "deleted")
         except FileNotFoundError:
             pass
         finally:
