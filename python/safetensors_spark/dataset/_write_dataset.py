@@ -8,37 +8,40 @@ from collections.abc import Iterable, Iterator, Sized
 from importlib.util import find_spec
 from typing import Any
 
+from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Manifest
+from safetensors_spark.dataset._write.batches import is_batch
 from safetensors_spark.dataset._writer import DatasetWriter
 
 
 def write_dataset(
-    batches: Iterable[Any], path: str | os.PathLike[str], *, progress: bool | None = None, **options: Any
+    batches: Any, path: str | os.PathLike[str], *, progress: bool | None = None, **options: Any
 ) -> Manifest:
-    """Write batches to a dataset: all of them or, if anything fails, none. Returns the manifest.
+    """Write batches, or a single one, to a dataset: all of them or, if anything fails, none. Returns the manifest.
 
         write_dataset(({"x": rows} for rows in source), "points", batch_size=1024)
 
     Args:
-        batches: what `DatasetWriter.write` takes. One at a time is asked for.
+        batches: what `DatasetWriter.write` takes, or an iterable of it, which is asked for one at a time.
         path: a directory of this machine, or a URL of fsspec.
         progress: draw a bar; by default if the standard error is a terminal and `rich` is installed.
         options: those of `DatasetWriter`.
 
     Raises what `DatasetWriter` raises.
     """
+    if is_batch(batches):
+        batches = (batches,)
+    elif not isinstance(batches, Iterable):
+        raise InvalidWriteError(
+            f"The batches are a {type(batches).__name__}, expected a batch, or an iterable of them."
+        )
     writer = DatasetWriter(path, **options)
     try:
         for batch in _drawn(batches, progress):
             writer.write(batch)
-        record = writer.finish()
+        return writer.commit([writer.finish()])
     except BaseException:
         writer.abort()
-        raise
-    try:
-        return writer.commit([record])
-    except BaseException:
-        writer.discard(record)
         raise
 
 

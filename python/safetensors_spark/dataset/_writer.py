@@ -123,7 +123,9 @@ class DatasetWriter:
     def _begin(self) -> None:
         options = self._options
         self._columns: dict[str, Column] = {}
-        self._is_broken = False
+        self._is_broken = self._has_rows = self._is_finished = False
+        # What was written of the rows, until a commit has it.
+        self._record: WriteRecord | None = None
         # What batches without rows tell, as long as there are no others.
         self._of_no_rows: tuple[Column, ...] = ()
         self._shards = Shards(self._target, self._partition, options.metadata)
@@ -149,7 +151,7 @@ class DatasetWriter:
         if not columns:
             return
         with self._guard:
-            self._check_whole()
+            self._check_open()
             self._write(columns, convert)
 
     def _write(self, columns: dict[str, Any], convert: Any) -> None:
@@ -234,7 +236,8 @@ class DatasetWriter:
     def _check_like(self, column: Column, known: Column | None, have: str) -> None:
         if known is not None and differ(known, column):
             raise InvalidWriteError(
-                f"Column `{column.name}`: {shown(column)}, but {have} {shown(known)}. {remedy(column, known)}."
+                f"Column `{column.name}`: {shown(column)}, but {have} {shown(known)}. "
+                f"{remedy(column, known, column.name in self._existing)}."
             )
 
     def _check_first(self, columns: Sequence[Column]) -> None:
@@ -255,30 +258,34 @@ class DatasetWriter:
         self._columns[known.name] = known
 
     def finish(self) -> WriteRecord:
-        """Write the last rows, and return what `commit` needs of all rows since the writer began, or finished before.
+        """Write the last rows, and return what `commit` needs of all rows of this writer, which takes no more of them.
 
         Nothing is visible yet. Rows that nobody commits are deleted by a write after a week.
         """
         with self._guard:
-            self._check_whole()
+            self._check_open()
             with self._whole():
                 if self._options.name_col is None:
                     self._by_batch.finish()
                 else:
                     self._by_key.finish()
             columns = tuple(self._columns.values()) or self._of_no_rows
-            record = WriteRecord(self._shards.folder, self._plan.mode, columns, tuple(self._shards.records))
-            self._begin()
-            return record
+            self._record = WriteRecord(self._shards.folder, self._plan.mode, columns, tuple(self._shards.records))
+            self._is_finished = True
+            return self._record
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """What is interrupted here has taken some of the rows."""
-        self._is_broken = True
+        self._is_broken = self._has_rows = True
         yield
         self._is_broken = False
 
-    def _check_whole(self) -> None:
+    def _check_open(self) -> None:
+        if self._is_finished:
+            raise InvalidWriteError(
+                "This writer has finished, and no commit would have further rows. Make another DatasetWriter for them."
+            )
         if self._is_broken:
             raise InvalidWriteError(
                 "An earlier call has failed when a part of its rows was written. Call `abort`, and write all rows "
@@ -289,22 +296,40 @@ class DatasetWriter:
         raise TypeError("a DatasetWriter stays in its process: make one in each, and send what `finish` returns")
 
     def abort(self) -> None:
-        """Delete what was written since the writer began, or finished before."""
+        """Delete what this writer has written and nobody has committed. It may begin again."""
         with self._guard:
             self._shards.discard()
             self._begin()
 
-    def commit(self, records: Iterable[WriteRecord]) -> Manifest:
+    def commit(self, records: Iterable[WriteRecord] | WriteRecord) -> Manifest:
         """Make what writers have written part of the dataset, in the order of the records: all of it or nothing.
 
-        Waits while another write commits. Returns the manifest of the dataset.
+        Waits while another write commits. Returns the manifest of the dataset. This writer takes no more rows then.
 
         Raises:
-            InvalidWriteError: writers differ in dtype or shape of their rows, or these are not those of the dataset.
+            InvalidWriteError: writers differ in dtype or shape of their rows, or these are not those of the dataset; or
+                this writer has rows that no record has.
             DuplicateKeyError: a key would be twice in a dataset with an index.
             LostLockError: this process stood still for minutes, so that another write has taken the lock.
         """
-        return DatasetCommit(self._target, self._plan, list(records)).run()
+        found = [records] if isinstance(records, WriteRecord) else list(records)
+        for one in found:
+            if not isinstance(one, WriteRecord):
+                raise InvalidWriteError(
+                    f"`commit` was given {one!r:.100}, expected what each writer's `finish` returned, or "
+                    "`WriteRecord.from_json` of its text."
+                )
+        with self._guard:
+            if self._has_rows and not self._is_finished:
+                raise InvalidWriteError(
+                    "This writer has rows of its own, which no record has yet. Commit what its `finish` returns too, "
+                    "or `abort` it first."
+                )
+            manifest = DatasetCommit(self._target, self._plan, found).run()
+            self._is_finished = True
+            if self._record in found:
+                self._record = None
+            return manifest
 
     def discard(self, record: WriteRecord) -> None:
         """Delete the rows of a record that nobody commits."""
@@ -317,18 +342,24 @@ class DatasetWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self.abort()
-            return
         try:
-            record = self.finish()
+            if kind is not None:
+                self.abort()
+            elif not self._is_finished:
+                self._commit_own()
+            elif self._record and self._record.shards:
+                raise InvalidWriteError(
+                    "`finish` was called in the block, and what it returned is not committed. A block commits its rows "
+                    "when it ends: leave out `finish`, or take the writer without `with`."
+                )
+        finally:
+            self._is_finished = True
+
+    def _commit_own(self) -> Manifest:
+        try:
+            return self.commit([self.finish()])
         except BaseException:
             self.abort()
-            raise
-        try:
-            self.commit([record])
-        except BaseException:
-            self.discard(record)
             raise
 
 

@@ -9,13 +9,16 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.commit.written import WriteRecord
 from safetensors_spark._files.manifest import Column, Manifest, Mode
 
+# What errors call the rows that are there.
+THE_DATASET = "the dataset"
+
 
 def merged_columns(mode: Mode, kept: Manifest | None, records: Sequence[WriteRecord]) -> tuple[Column, ...]:
     """The columns of a dataset after a commit. Writers without rows do not know all shapes, and do not count.
 
     Raises `InvalidWriteError` if rows of batches differ in dtype or shape.
     """
-    old = [("the dataset", kept.columns)] if kept and kept.shards else []
+    old = [(THE_DATASET, kept.columns)] if kept and kept.shards else []
     added = [(record.shards[0].file, record.columns) for record in records if record.shards]
     parts: list[tuple[str, tuple[Column, ...]]] = [*old, *added]
     if not parts:
@@ -48,7 +51,7 @@ def _agreed(found: Sequence[tuple[str, Column]]) -> Column:
         if differ(known, column):
             raise InvalidWriteError(
                 f"Column `{known.name}`: {shown(column)} in {other}, but {shown(known)} in {place}. "
-                f"{remedy(column, known)}."
+                f"{remedy(column, known, THE_DATASET in (place, other))}."
             )
     return replace(known, type=next((column.type for _, column in found if column.type), None))
 
@@ -79,15 +82,22 @@ def shown(column: Column) -> str:
     return f"{kind}{column.dtype or '?'} [{', '.join(['?', *dims] if column.has_offsets else dims)}]"
 
 
-def remedy(one: Column, other: Column) -> str:
-    """What to do about rows that differ."""
+def remedy(one: Column, other: Column, of_dataset: bool) -> str:
+    """What to do about rows that differ from others, which are those of a dataset, or of the same write."""
+    elsewhere = ", write to another directory, or overwrite it" if of_dataset else ""
     if one.kind != other.kind:
-        return "Make the rows alike"
+        return f"Make the rows alike{elsewhere}"
+    if one.dtype != other.dtype:
+        # Rows without values, of which there is no shape, take any dtype.
+        dtype = one.dtype if other.shape is None and not of_dataset else other.dtype
+        return f"Cast them, or have them converted by `dtype={{{one.name!r}: {dtype!r}}}`{elsewhere}"
     if one.has_offsets:
-        return "Rows of a ragged column differ in their first dimension alone. Make them alike"
-    if one.dtype == other.dtype and one.shape and other.shape and one.shape[1:] == other.shape[1:]:
+        return f"Rows of a ragged column differ in their first dimension alone. Make them alike{elsewhere}"
+    if one.shape and other.shape and one.shape[1:] == other.shape[1:]:
+        if of_dataset:
+            return f"Make the rows alike{elsewhere}: with the column in `ragged`, their first dimension may differ"
         return (
             "Make the rows alike, or write all of them with the column in `ragged`, which lets their first dimension "
             "differ"
         )
-    return "Make the rows alike, or write with `name_col`"
+    return f"Make the rows alike{elsewhere or ', or write with `name_col`'}"

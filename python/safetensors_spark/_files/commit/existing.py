@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from safetensors_spark._errors import InvalidManifestError, InvalidWriteError
-from safetensors_spark._files.commit.columns import differ, shown
+from safetensors_spark._files.commit.columns import differ, remedy, shown
 from safetensors_spark._files.commit.target import Target
 from safetensors_spark._files.format_version import check_writable
 from safetensors_spark._files.manifest import MANIFEST, Column, Manifest, Mode, parse_manifest
@@ -78,10 +78,11 @@ def _check_empty(target: Target) -> None:
 
 
 def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str) -> None:
-    def refuse(what: str, there: object, here: object) -> InvalidWriteError:
+    def refuse(
+        what: str, there: object, here: object, advice: str = "Write to another directory, or overwrite it"
+    ) -> InvalidWriteError:
         return InvalidWriteError(
-            f"{path} was written with {what} {there}, and cannot be appended to with {here}. Write to another "
-            "directory, or overwrite it."
+            f"{path} was written with {what} {there}, and cannot be appended to with {here}. {advice}."
         )
 
     if old.mode != mode:
@@ -101,6 +102,6 @@ def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str)
                 "shards that differ. Write to another directory, or overwrite it."
             )
         if mode == "batch" and differ(known, column):
-            raise refuse(f"column `{column.name}` as", shown(known), shown(column))
+            raise refuse(f"column `{column.name}` as", shown(known), shown(column), remedy(column, known, True))
         if None not in (known.dtype, column.dtype) and known.dtype != column.dtype:
-            raise refuse(f"column `{column.name}` as", known.dtype, column.dtype)
+            raise refuse(f"column `{column.name}` as", known.dtype, column.dtype, remedy(column, known, True))

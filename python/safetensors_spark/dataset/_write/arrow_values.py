@@ -10,7 +10,7 @@ import numpy as np
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Kind
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of
+from safetensors_spark.dataset._write.chunk import LET_DIFFER, Chunk, check_text, chunk_of, untyped
 from safetensors_spark.dataset._write.tensor_structs import chunk_of_structs, is_tensor_struct
 from safetensors_spark.dataset._write.values import chunk_of_values, null_in, single_values
 
@@ -44,6 +44,8 @@ def chunk_of_arrow(name: str, column: Any, is_ragged: bool) -> Chunk:
         if not _is_list(kind):
             raise single_values(name)
         offsets, inner = _split(array)
+        if pa.types.is_null(inner.type) and not len(inner):
+            return untyped(name, len(array), None, is_ragged=True)
         return _of_unknown_shape(chunk_of(name, "ragged", _fixed(name, inner), offsets), inner)
     return _of_unknown_shape(chunk_of(name, "fixed", _fixed(name, array)), array)
 
@@ -139,8 +141,8 @@ def _fixed(name: str, array: Any) -> Array:
         if len(lengths) and (lengths != lengths[0]).any():
             row = int((lengths != lengths[0]).argmax())
             raise InvalidWriteError(
-                f"Column `{name}`: lists of {lengths[0]} and of {lengths[row]} values. Make them alike, or name the "
-                "column in `ragged`, which lets the first dimension of rows differ."
+                f"Column `{name}`: lists of {lengths[0]} and of {lengths[row]} values. Make them alike, or "
+                f"{LET_DIFFER}."
             )
         return values.reshape(len(lengths), lengths[0] if len(lengths) else 0, *values.shape[1:])
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):

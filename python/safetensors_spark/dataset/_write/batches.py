@@ -17,15 +17,31 @@ from safetensors_spark.dataset._write.values import chunk_of_values, null_in
 _Convert = Callable[[str, Any, bool], Chunk]
 
 
+def is_batch(value: Any) -> bool:
+    """Whether it is a batch of rows, by its type."""
+    return isinstance(value, Mapping) or _is_frame(value) or _is_arrow(value)
+
+
+def _is_frame(value: Any) -> bool:
+    return _package(value) == "pandas" and hasattr(value, "iloc") and hasattr(value, "columns")
+
+
+def _is_arrow(value: Any) -> bool:
+    return _package(value) == "pyarrow" and hasattr(value, "column_names")
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
 def columns_of(batch: Any) -> tuple[dict[str, Any], _Convert]:
     """The columns of a batch by name, and what makes rows of one."""
     if isinstance(batch, Mapping):
         return _named(batch.keys(), batch.values()), chunk_of_values
-    package = type(batch).__module__.partition(".")[0]
-    if package == "pandas" and hasattr(batch, "columns"):
+    if _is_frame(batch):
         series = (batch.iloc[:, number] for number in range(len(batch.columns)))
         return _named(batch.columns, series), _chunk_of_series
-    if package == "pyarrow" and hasattr(batch, "column_names"):
+    if _is_arrow(batch):
         return _named(batch.column_names, batch.columns), chunk_of_arrow
     raise InvalidWriteError(
         f"A batch is a {type(batch).__name__}, expected a dictionary of columns, a DataFrame of pandas, or a Table or "

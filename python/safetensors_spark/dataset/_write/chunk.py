@@ -21,6 +21,12 @@ _SPARK_TYPES = {
 TENSOR_STRUCT = "struct<data:binary,shape:array<int>,dtype:string>"
 _OF_KIND = {kind: kind for kind in ("text", "binary", "date", "timestamp", "timestamp_ntz")} | {"text": "string"}
 
+# What errors advise where rows differ in their first dimension.
+LET_DIFFER = (
+    "name the column in `ragged`, which lets the first dimension of rows differ; a dataset whose rows are alike must "
+    "be overwritten for that"
+)
+
 
 @dataclass(frozen=True)
 class Chunk:

@@ -13,7 +13,7 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.dtypes import DTYPES
 from safetensors_spark._files.manifest import Column, Kind
 from safetensors_spark._files.numpy_dtypes import Array
-from safetensors_spark.dataset._write.chunk import TENSOR_STRUCT, Chunk, shown
+from safetensors_spark.dataset._write.chunk import LET_DIFFER, TENSOR_STRUCT, Chunk, shown
 
 _FIELDS = ("data", "shape", "dtype")
 
@@ -131,8 +131,7 @@ def _check_alike(rows: _Rows, is_ragged: bool) -> None:
         remedy = (
             "Rows of a ragged column differ in their first dimension alone. Make them alike."
             if is_ragged
-            else "Make the rows alike, name the column in `ragged`, which lets their first dimension differ, or write "
-            "with `name_col`."
+            else f"Make the rows alike, write with `name_col`, or {LET_DIFFER}."
         )
         raise InvalidWriteError(
             f"Column `{rows.name}`, row {row}: {dtype} {shown(shape)}, but other rows have {rows.dtypes[0]} "

@@ -13,7 +13,7 @@ from safetensors_spark._errors import InvalidTensorError, InvalidWriteError
 from safetensors_spark._files.manifest import Kind
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._ragged import Ragged
-from safetensors_spark.dataset._write.chunk import Chunk, check_text, chunk_of, untyped
+from safetensors_spark.dataset._write.chunk import LET_DIFFER, Chunk, check_text, chunk_of, untyped
 
 _EPOCH = "datetime64[us]"
 
@@ -228,7 +228,8 @@ def _of_arrays(name: str, arrays: list[Array], tells: list[bool], is_ragged: boo
         if is_ragged and array.ndim == 1 and not array.size:
             continue
         if not alike or (array.dtype != like.dtype and tells[row]):
-            raise InvalidWriteError(_unlike(name, row, array, like, is_ragged))
+            known = array if tells[row] else array.astype(like.dtype)
+            raise InvalidWriteError(_unlike(name, row, known, like, is_ragged))
     if not typed:
         shape = like.shape if not is_ragged else like.shape[1:] if like.ndim > 1 else None
         return untyped(name, len(arrays), shape, is_ragged)
@@ -244,10 +245,12 @@ def _of_arrays(name: str, arrays: list[Array], tells: list[bool], is_ragged: boo
 
 def _unlike(name: str, row: int, array: Array, like: Array, is_ragged: bool) -> str:
     found, known = (f"{one.dtype} {list(one.shape)}" for one in (array, like))
-    if is_ragged:
+    if array.dtype != like.dtype:
+        remedy = "Cast the rows to one dtype."
+    elif is_ragged:
         remedy = "Rows of a ragged column differ in their first dimension alone. Make them alike."
-    elif array.dtype == like.dtype and array.ndim == like.ndim and array.ndim and array.shape[1:] == like.shape[1:]:
-        remedy = "Make the rows alike, or name the column in `ragged`, which lets their first dimension differ."
+    elif array.ndim == like.ndim and array.ndim and array.shape[1:] == like.shape[1:]:
+        remedy = f"Make the rows alike, or {LET_DIFFER}."
     else:
         remedy = "Make the rows alike, or write with `name_col`."
     return f"Column `{name}`, row {row}: {found}, but other rows have {known}. {remedy}"
