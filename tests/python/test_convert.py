@@ -82,7 +82,7 @@ def test_what_cannot_be_converted_leaves_nothing(tmp_path: Path) -> None:
     bad = tmp_path / "bad.parquet"
     table = pa.table({"x": [1] * 50 + [None] * 50})
     pq.write_table(table, bad, row_group_size=10)
-    assert "Column `x`, row 0: null" in refused(bad, tmp_path / "dataset")
+    assert "bad.parquet: Column `x`, row 50: null" in refused(bad, tmp_path / "dataset")
     pq.write_table(pa.table({"s": [{"a": 1}]}), bad)
     assert "Column `s` is struct<a: int64>, which is no tensor. Choose other columns" in refused(
         bad, tmp_path / "dataset"
@@ -250,7 +250,7 @@ def test_mds_that_cannot_be_decompressed_is_refused(tmp_path: Path) -> None:
             source = mds.find(folder, None)
             assert source is not None
             with pytest.raises(InvalidWriteError, match=rf"shard\.1\.mds\.{extension} "):
-                list(source.parts(1)[1].batches())
+                list(source.parts(1)[1].rows())
         (folder / f"shard.1.mds.{extension}").write_bytes(b"cut")
         with pytest.raises(InvalidWriteError, match="Copy it again"):
             mds.find(folder, None)
@@ -262,7 +262,7 @@ def test_parquet_is_made_of_batches_alone(tmp_path: Path, format_: str) -> None:
     pq.write_table(pa.table({"k": ["a"], "x": [1]}), tmp_path / "k.parquet")
     if format_ == "by key":
         convert(tmp_path / "k.parquet", tmp_path / "dataset", "--name-col", "k")
-        assert "was written by key, and Parquet has rows" in refused(tmp_path / "dataset", tmp_path / "out.parquet")
+        assert "was written by key, and has no samples" in refused(tmp_path / "dataset", tmp_path / "out.parquet")
     else:
         convert(tmp_path / "x.npy", tmp_path / "dataset")
         (tmp_path / "out.parquet").mkdir()

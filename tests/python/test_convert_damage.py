@@ -14,8 +14,6 @@ from command import run
 from safetensors_spark import InvalidWriteError
 from safetensors_spark._convert.convert import convert, source_of
 from safetensors_spark._convert.to_parquet import to_parquet
-from safetensors_spark._files.manifest import read_manifest
-from safetensors_spark._files.storage import open_folder
 from safetensors_spark.dataset import Dataset, open_dataset
 
 
@@ -43,7 +41,7 @@ def test_nothing_need_be_told_of_progress(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(10))
     assert len(converted(tmp_path / "x.npy")) == 10
     path = tmp_path / "x.npy.dataset"
-    to_parquet(path, read_manifest(open_folder(path)), tmp_path / "x.parquet", 1)
+    assert to_parquet(path, tmp_path / "x.parquet", 1) == 10
     assert pq.read_table(tmp_path / "x.parquet")["x"].to_pylist() == list(range(10))
 
 

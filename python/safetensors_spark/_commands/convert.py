@@ -34,6 +34,11 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--name-col", metavar="COLUMN", help="the column whose values name tensors, instead of batches")
     parser.add_argument("--columns", metavar="A,B", help="the columns to take, all by default")
     parser.add_argument("--ragged", default="", metavar="A,B", help="more columns whose rows differ in length")
+    parser.add_argument(
+        "--dtype",
+        metavar="DTYPE or A=DTYPE,...",
+        help="write numbers as this dtype, such as BF16; or some columns as theirs",
+    )
     parser.add_argument("--shard-size", type=int, default=300, metavar="MB", help="of a shard, from 50 to 1000")
     parser.add_argument(
         "--mode", default="error", choices=("error", "append", "overwrite"), help="if PATH is a dataset"
@@ -48,9 +53,8 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from safetensors_spark._convert.convert import convert, source_of
     from safetensors_spark._extras import require
-    from safetensors_spark._files.manifest import MANIFEST
 
-    if (Path(args.source) / MANIFEST).is_file():
+    if _is_dataset(args.source):
         return _to_parquet(args)
     columns = _names(args.columns)
     source = source_of(args.source, columns)
@@ -63,27 +67,46 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _is_dataset(source: str) -> bool:
+    """Whether it is a dataset of ours, or a folder of partitions that are."""
+    from safetensors_spark._files.look import look
+
+    try:
+        return Path(source).is_dir() and look(source).kind in ("dataset", "partitions")
+    except FileNotFoundError:
+        return False
+
+
 def _to_parquet(args: argparse.Namespace) -> int:
     from safetensors_spark._convert.to_parquet import to_parquet
     from safetensors_spark._extras import require
-    from safetensors_spark._files.manifest import read_manifest
-    from safetensors_spark._files.storage import open_folder
 
     require("arrow", ("pyarrow",))
-    manifest = read_manifest(open_folder(args.source))
     with _bar() as (begin, advance):
-        begin(len(manifest.shards))
-        to_parquet(args.source, manifest, args.path, max(1, args.processes), advance)
-    print(printable(f"{args.path}: {counted(manifest.samples, 'row')} in Parquet."))
+        rows = to_parquet(args.source, args.path, max(1, args.processes), begin, advance, _names(args.columns))
+    print(printable(f"{args.path}: {counted(rows, 'row')} in Parquet."))
     return 0
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    common = {"mode": args.mode, "target_shard_size_mb": args.shard_size, "generate_index": args.index}
+    common = {
+        "mode": args.mode,
+        "target_shard_size_mb": args.shard_size,
+        "generate_index": args.index,
+        "dtype": _dtypes(args.dtype),
+    }
     if args.name_col:
         return common | {"name_col": args.name_col}
     size = int(args.batch_size) if args.batch_size.isdecimal() else args.batch_size
     return common | {"batch_size": size, "ragged": _names(args.ragged) or ()}
+
+
+def _dtypes(text: str | None) -> str | dict[str, str] | None:
+    """One dtype for all columns, or one for each that is named."""
+    if text is None or "=" not in text:
+        return text
+    pairs = (one.rpartition("=") for one in _names(text) or ())
+    return {name.strip(): dtype.strip() for name, _, dtype in pairs}
 
 
 def _names(text: str | None) -> list[str] | None:

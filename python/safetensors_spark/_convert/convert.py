@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from safetensors_spark._convert import hugging_face, mds, megatron, npy, parquet, webdataset
-from safetensors_spark._convert.source import Part, Source
+from safetensors_spark._convert.source import Part, Rows, Source, joined
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Manifest
 from safetensors_spark.dataset import DatasetWriter, WriteRecord
@@ -32,6 +34,8 @@ def source_of(path: str | os.PathLike[str], columns: Sequence[str] | None = None
         found: Source | None = one.find(place, None if columns is None else tuple(columns))
         if found:
             return found
+    if not place.exists():
+        raise InvalidWriteError(f"{path} is not there. A source is a file or a folder of this machine.")
     raise InvalidWriteError(
         f"{path} is no dataset of a format that is read: Parquet, .npy, WebDataset (.tar), MDS, Megatron (.bin with "
         ".idx), or a folder of Hugging Face's `save_to_disk`."
@@ -58,7 +62,7 @@ def convert(
     if "name_col" not in options:
         options = options | {"ragged": sorted({*source.ragged(), *options.get("ragged", ())})}
     writer = DatasetWriter(path, **options)
-    parts = source.parts(processes * _PARTS_OF_PROCESS)
+    parts = joined(source.parts(processes * _PARTS_OF_PROCESS), options.get("target_shard_size_mb", 300) * 1_000_000)
     begin(len(parts))
     records: list[WriteRecord] = []
     try:
@@ -66,7 +70,7 @@ def convert(
             records.append(record)
             advance(1)
         _check_columns(records, columns or (), options.get("name_col"))
-        return writer.commit(records)
+        return _committed(writer, records, parts)
     except BaseException:
         for record in records:
             writer.discard(record)
@@ -81,6 +85,20 @@ def _check_columns(records: Sequence[WriteRecord], columns: Sequence[str], name_
             raise InvalidWriteError(f"The source has no column `{name}`{there}. Nothing was written.")
 
 
+def _committed(writer: DatasetWriter, records: Sequence[WriteRecord], parts: Sequence[Part]) -> Manifest:
+    try:
+        return writer.commit(records)
+    except InvalidWriteError as error:
+        # Rows of parts that differ are named by the shards that they are in, which nobody will see.
+        text = str(error)
+        for record, part in zip(records, parts, strict=True):
+            for shard in record.shards:
+                if shard.file in text:
+                    rows = next(iter(part.rows()))
+                    text = text.replace(shard.file, f"{rows.file} from row {rows.first} on")
+        raise type(error)(text) from None
+
+
 def _written(parts: Sequence[Part], write: Callable[[int, Part], WriteRecord], processes: int) -> Iterable[WriteRecord]:
     if processes == 1 or len(parts) < 2:
         yield from map(write, range(len(parts)), parts)
@@ -93,9 +111,21 @@ def _written(parts: Sequence[Part], write: Callable[[int, Part], WriteRecord], p
 def _write(path: str, options: dict[str, Any], number: int, part: Part) -> WriteRecord:
     writer = DatasetWriter(path, **options | {"partition": number})
     try:
-        for batch in part.batches():
-            writer.write(batch)
+        for rows in part.rows():
+            with _of_source(rows):
+                writer.write(rows.batch)
         return writer.finish()
     except BaseException:
         writer.abort()
         raise
+
+
+@contextmanager
+def _of_source(rows: Rows) -> Iterator[None]:
+    """Errors name the file, and count rows as it does."""
+    try:
+        yield
+    except InvalidWriteError as error:
+        text = re.sub(r"(?<=, row )\d+(?=: )", lambda row: str(rows.first + int(row[0])), str(error), count=1)
+        place = rows.file if text != str(error) or not rows.first else f"{rows.file} from row {rows.first} on"
+        raise type(error)(f"{place}: {text}") from error

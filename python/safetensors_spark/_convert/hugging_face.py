@@ -6,10 +6,9 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors_spark._convert.arrow_rows import ragged_in, writable
-from safetensors_spark._convert.source import Part, Source, reading
+from safetensors_spark._convert.source import Part, Rows, Source, reading
 from safetensors_spark._errors import InvalidWriteError
 
 
@@ -20,12 +19,16 @@ class _Stream(Part):
     path: Path
     columns: tuple[str, ...] | None
 
-    def batches(self) -> Iterator[Any]:
+    def rows(self) -> Iterator[Rows]:
         import pyarrow as pa  # type: ignore[import-untyped]
 
         with reading(self.path), pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as stream:
+            first = 0
             for batch in stream:
-                yield writable(batch if self.columns is None else batch.select(list(self.columns)))
+                yield Rows(
+                    self.path, first, writable(batch if self.columns is None else batch.select(list(self.columns)))
+                )
+                first += len(batch)
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,10 @@ class HuggingFaceSource(Source):
     columns: tuple[str, ...] | None
 
     def parts(self, count: int) -> Sequence[Part]:
-        return [_Stream(path, self.columns) for path in self.files]
+        return [_Stream(path.stat().st_size, path, self.columns) for path in self.files]
 
     def ragged(self) -> Collection[str]:
-        first = (batch for path in self.files for batch in _Stream(path, self.columns).batches())
-        return next((ragged_in(batch) for batch in first), ())
+        return next((ragged_in(rows.batch) for part in self.parts(1) for rows in part.rows()), ())
 
 
 def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:

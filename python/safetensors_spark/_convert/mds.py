@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from safetensors_spark._convert.compression import COMPRESSIONS, decompressed
-from safetensors_spark._convert.source import Part, Source, reading
+from safetensors_spark._convert.source import Part, Rows, Source, reading
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.numpy_dtypes import Array
 
@@ -29,16 +29,18 @@ class _Shard(Part):
     # Name, encoding, and size if all cells have one.
     cells: tuple[tuple[str, str, int | None], ...]
     columns: tuple[str, ...] | None
-    # What the index says of it, without compression.
+    # What the index says of it; `size` is without compression.
     samples: int
-    size: int
     compression: str | None
 
-    def batches(self) -> Iterator[Any]:
+    def rows(self) -> Iterator[Rows]:
         with reading(self.path):
-            yield from self._batches()
+            first = 0
+            for samples in self._samples():
+                yield Rows(self.path, first, {name: [sample[name] for sample in samples] for name in samples[0]})
+                first += len(samples)
 
-    def _batches(self) -> Iterator[Any]:
+    def _samples(self) -> Iterator[list[dict[str, Any]]]:
         content = self._content()
         count = int(content[:4].view("<u4")[0])
         if (count, len(content)) != (self.samples, self.size):
@@ -54,10 +56,10 @@ class _Shard(Part):
             waiting.append(self._sample(content[start:end].tobytes()))
             size += end - start
             if size >= _BYTES:
-                yield _stacked(waiting)
+                yield waiting
                 waiting, size = [], 0
         if waiting:
-            yield _stacked(waiting)
+            yield waiting
 
     def _content(self) -> Array:
         if self.compression is None:
@@ -77,10 +79,6 @@ class _Shard(Part):
         if at != len(content):
             raise ValueError(f"a sample has {len(content)} bytes, and its cells have {at}")
         return sample
-
-
-def _stacked(samples: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    return {name: [sample[name] for sample in samples] for name in samples[0]}
 
 
 def _value(name: str, encoding: str, content: bytes) -> Any:
@@ -122,9 +120,9 @@ def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
 def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | None) -> _Shard:
     cells = tuple(zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True))
     path = folder / Path(shard["raw_data"]["basename"]).name
-    said = int(shard["samples"]), int(shard["raw_data"]["bytes"])
+    samples, size = int(shard["samples"]), int(shard["raw_data"]["bytes"])
     if path.is_file():
-        return _Shard(path, cells, columns, *said, None)
+        return _Shard(size, path, cells, columns, samples, None)
     if not shard.get("compression"):
         raise InvalidWriteError(f"{path} is not there, though {folder / 'index.json'} names it.")
     # A level may follow, as in `zstd:7`.
@@ -140,4 +138,4 @@ def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | No
             f"{compressed} is not there with the {shard['zip_data']['bytes']} bytes that {folder / 'index.json'} "
             "names. Copy it again."
         )
-    return _Shard(compressed, cells, columns, *said, algorithm)
+    return _Shard(size, compressed, cells, columns, samples, algorithm)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._convert.source import Part, Source, reading, split
+from safetensors_spark._convert.source import Part, Rows, Source, reading, split
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark.dataset import Ragged
 
@@ -26,7 +26,7 @@ class _Sequences(Part):
     start: int
     end: int
 
-    def batches(self) -> Iterator[Any]:
+    def rows(self) -> Iterator[Rows]:
         with reading(self.index):
             dtype, lengths, pointers = _read(self.index)
         with reading(self.tokens):
@@ -39,7 +39,9 @@ class _Sequences(Part):
             of_batch = slice(start, start + count)
             starts = pointers[of_batch] // dtype.itemsize
             offsets = np.concatenate([np.zeros(1, np.int64), ends[:count]])
-            yield {"tokens": Ragged(_joined(tokens, starts, lengths[of_batch], offsets), offsets)}
+            yield Rows(
+                self.index, start, {"tokens": Ragged(_joined(tokens, starts, lengths[of_batch], offsets), offsets)}
+            )
             start += count
 
     def _check(self, dtype: np.dtype[Any], lengths: Any, pointers: Any, count: int) -> None:
@@ -89,8 +91,13 @@ class MegatronSource(Source):
 
     def parts(self, count: int) -> Sequence[Part]:
         with reading(self.index):
-            _, lengths, _ = _read(self.index)
-        return [_Sequences(self.tokens, self.index, start, end) for start, end in split(len(lengths), count)]
+            dtype, lengths, _ = _read(self.index)
+        return [
+            _Sequences(
+                int(lengths[start:end].sum(dtype=np.int64)) * dtype.itemsize, self.tokens, self.index, start, end
+            )
+            for start, end in split(len(lengths), count)
+        ]
 
     def ragged(self) -> Collection[str]:
         return ["tokens"]

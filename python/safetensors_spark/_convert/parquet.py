@@ -1,59 +1,99 @@
-"""Parquet: a file, or a folder of files."""
+"""Parquet: a file, or a folder of files, which may be in folders of partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from safetensors_spark._convert.arrow_rows import ragged_in, writable
-from safetensors_spark._convert.source import Part, Source, files_in, reading, split
+from safetensors_spark._convert.parquet_partitions import Value, partition_values
+from safetensors_spark._convert.source import Part, Rows, Source, files_in, reading, split, together
 
 _ROWS = 4096
 
 
 @dataclass(frozen=True)
-class _Groups(Part):
-    """Row groups of files."""
+class _File:
+    """Attributes:
+    values: what the folders that it is in say of all of its rows.
+    """
 
-    groups: tuple[tuple[Path, int], ...]
+    path: Path
+    values: tuple[Value, ...]
     columns: tuple[str, ...] | None
 
-    def batches(self) -> Iterator[Any]:
+    def rows(self, first: int = 0, groups: Sequence[int] | None = None) -> Iterator[Rows]:
+        """The rows of these row groups, of which the first row has this number; or of all."""
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-        for path in dict.fromkeys(path for path, _ in self.groups):
-            with reading(path), pq.ParquetFile(path) as file:
-                groups = [group for other, group in self.groups if other == path]
-                columns = None if self.columns is None else list(self.columns)
-                yield from map(writable, file.iter_batches(_ROWS, groups, columns))
+        with reading(self.path), pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_ROWS, groups, self._names(file.schema_arrow.names)):
+                yield Rows(self.path, first, self._whole(batch))
+                first += len(batch)
+
+    def _names(self, names: Sequence[str]) -> Sequence[str]:
+        """The columns to read: as in Spark, a column that folders name is not the file's."""
+        named = {value.column.name for value in self.values}
+        return [name for name in names if name not in named and (self.columns is None or name in self.columns)]
+
+    def _whole(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        own = writable(batch)
+        arrays = [*own.columns, *(value.repeated(len(batch)) for value in self.values)]
+        return pa.RecordBatch.from_arrays(arrays, [*own.schema.names, *(value.column.name for value in self.values)])
+
+
+@dataclass(frozen=True)
+class _Groups(Part):
+    """Row groups of a file that follow each other.
+
+    Attributes:
+        first: the number of their first row in the file.
+    """
+
+    file: _File
+    groups: tuple[int, ...]
+    first: int
+
+    def rows(self) -> Iterator[Rows]:
+        return self.file.rows(self.first, self.groups)
 
 
 @dataclass(frozen=True)
 class ParquetSource(Source):
-    files: tuple[Path, ...]
-    columns: tuple[str, ...] | None
+    files: tuple[_File, ...]
 
     def parts(self, count: int) -> Sequence[Part]:
         import pyarrow.parquet as pq
 
-        groups: list[tuple[Path, int]] = []
-        for path in self.files:
-            with reading(path):
-                groups += [(path, group) for group in range(pq.read_metadata(path).num_row_groups)]
-        return [_Groups(tuple(groups[start:end]), self.columns) for start, end in split(len(groups), count)]
+        groups: list[_Groups] = []
+        for file in self.files:
+            with reading(file.path):
+                about, first = pq.read_metadata(file.path), 0
+                for number in range(about.num_row_groups):
+                    group = about.row_group(number)
+                    groups.append(_Groups(group.total_byte_size, file, (number,), first))
+                    first += group.num_rows
+        return [together(list(_by_file(groups[start:end]))) for start, end in split(len(groups), count)]
 
     def ragged(self) -> Collection[str]:
-        import pyarrow.parquet as pq
+        return next((ragged_in(rows.batch) for file in self.files for rows in file.rows()), ())
 
-        for path in self.files:
-            with reading(path), pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(_ROWS, columns=None if self.columns is None else list(self.columns)):
-                    return ragged_in(writable(batch))
-        return ()
+
+def _by_file(groups: Sequence[_Groups]) -> Iterator[_Groups]:
+    for file, found in groupby(groups, lambda group: group.file):
+        some = list(found)
+        numbers = tuple(number for group in some for number in group.groups)
+        yield _Groups(sum(group.size for group in some), file, numbers, some[0].first)
 
 
 def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
     files = files_in(path, ".parquet", ".parq")
-    return ParquetSource(tuple(files), columns) if files else None
+    if not files:
+        return None
+    values = partition_values(path, files, columns)
+    return ParquetSource(tuple(_File(file, values[file], columns) for file in files))

@@ -7,6 +7,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,33 @@ _DAMAGE = (
 )
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a file.
+
+    Attributes:
+        first: the number that the first of them has in the file.
+        batch: as `DatasetWriter.write` takes them.
+    """
+
+    file: Path
+    first: int
+    batch: Any
+
+
+@dataclass(frozen=True)
 class Part(ABC):
-    """Rows that one process reads. It is sent there: it has paths and numbers, no data."""
+    """Rows that one process reads. It is sent there: it has paths and numbers, no data.
+
+    Attributes:
+        size: about how many bytes the rows have.
+    """
+
+    size: int
 
     @abstractmethod
-    def batches(self) -> Iterator[Any]:
-        """The rows, some megabytes at a time, as `DatasetWriter.write` takes them."""
+    def rows(self) -> Iterator[Rows]:
+        """The rows, some megabytes at a time."""
 
 
 class Source(ABC):
@@ -44,6 +66,35 @@ class Source(ABC):
     def ragged(self) -> Collection[str]:
         """The columns whose rows differ in their first dimension, as far as the format or the first rows tell."""
         return ()
+
+
+@dataclass(frozen=True)
+class Parts(Part):
+    """Parts that follow each other, read by one process."""
+
+    parts: tuple[Part, ...]
+
+    def rows(self) -> Iterator[Rows]:
+        for part in self.parts:
+            yield from part.rows()
+
+
+def together(parts: Sequence[Part]) -> Parts:
+    """Parts that follow each other, as one."""
+    return Parts(sum(part.size for part in parts), tuple(parts))
+
+
+def joined(parts: Sequence[Part], size: int) -> list[Part]:
+    """The same rows in fewer parts: those that follow each other together, as many as have so many bytes."""
+    found: list[list[Part]] = []
+    filled = size
+    for part in parts:
+        if filled + part.size > size:
+            found.append([])
+            filled = 0
+        found[-1].append(part)
+        filled += part.size
+    return [together(some) for some in found]
 
 
 @contextmanager
@@ -77,4 +128,9 @@ def files_in(path: Path, *suffixes: str) -> list[Path]:
     if not path.is_dir():
         return []
     found = (one for one in path.rglob("*") if one.name.endswith(suffixes) and one.is_file())
-    return sorted(one for one in found if not any(part[0] in "._" for part in one.relative_to(path).parts))
+    return sorted(one for one in found if not any(map(_is_hidden, one.relative_to(path).parts)))
+
+
+def _is_hidden(name: str) -> bool:
+    # As Spark has it, `_key=value` is a partition.
+    return name[0] == "." or (name[0] == "_" and "=" not in name)

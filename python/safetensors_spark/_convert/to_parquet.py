@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from shutil import rmtree
@@ -13,54 +12,71 @@ from typing import Any
 from uuid import uuid4
 
 from safetensors_spark._errors import InvalidWriteError
-from safetensors_spark._files.manifest import Column, Manifest
-from safetensors_spark.dataset import Ragged, open_dataset
+from safetensors_spark._files.manifest import Column
+from safetensors_spark.dataset import Dataset, Ragged, open_dataset
 
 _ROWS = 1024
+
+# In a process that writes: what it reads.
+_opened: Dataset
 
 
 def to_parquet(
     path: str | os.PathLike[str],
-    manifest: Manifest,
     target: str | os.PathLike[str],
     processes: int,
+    begin: Callable[[int], object] = lambda _: None,
     advance: Callable[[int], object] = lambda _: None,
-) -> None:
-    """Write the batch dataset at the path. The folder appears when all of it is written.
+    columns: Sequence[str] | None = None,
+) -> int:
+    """Write the batch dataset at the path, or the folder of partitions, whose values become columns.
 
-    Raises `InvalidWriteError` for a folder that is there, and for a dataset by key.
+    The folder appears when all of it is written. Returns the number of rows.
+
+    Args:
+        begin: gets the number of shards.
+        advance: gets the number of shards that are done, after each.
+        columns: those to write, all by default.
+
+    Raises `InvalidWriteError` for a folder that is there, and what `open_dataset` raises.
     """
     place = Path(target)
     if place.exists():
         raise InvalidWriteError(f"{place} exists already. Name another path.")
-    if manifest.mode != "batch":
-        raise InvalidWriteError(f"{path} was written by key, and Parquet has rows. Convert a dataset of batches.")
+    dataset = open_dataset(path, columns=columns)
+    counts = [shard.samples or 0 for shard in dataset.shards]
+    starts = [sum(counts[:at]) for at in range(len(counts))]
+    begin(len(counts))
     draft = place.with_name(f".{place.name}.{uuid4()}.tmp")
     draft.mkdir(parents=True)
     try:
-        starts = [sum(shard.samples or 0 for shard in manifest.shards[:at]) for at in range(len(manifest.shards))]
-        work = partial(_write, os.fspath(path), manifest.columns, draft)
-        counts = [shard.samples or 0 for shard in manifest.shards]
-        with ProcessPoolExecutor(max(1, min(processes, len(counts))), get_context("spawn")) as pool:
-            for _ in pool.map(work, range(len(counts)), starts, counts):
+        workers = max(1, min(processes, len(counts)))
+        with ProcessPoolExecutor(workers, get_context("spawn"), _open, (dataset,)) as pool:
+            files = [draft / f"part-{number:05d}.parquet" for number in range(len(counts))]
+            for _ in pool.map(_write, files, starts, counts):
                 advance(1)
         draft.rename(place)
     except BaseException:
         rmtree(draft, ignore_errors=True)
         raise
+    return len(dataset)
 
 
-def _write(path: str, columns: tuple[Column, ...], folder: Path, number: int, start: int, count: int) -> None:
+def _open(dataset: Dataset) -> None:
+    global _opened
+    _opened = dataset
+
+
+def _write(file: Path, start: int, count: int) -> None:
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    dataset = open_dataset(path)
     writer = None
     for at in range(start, start + count, _ROWS):
-        rows = dataset[at : min(at + _ROWS, start + count)]
-        table = pa.table({column.name: _arrow_of(column, rows[column.name]) for column in columns})
+        rows = _opened[at : min(at + _ROWS, start + count)]
+        table = pa.table({column.name: _arrow_of(column, rows[column.name]) for column in _opened.columns})
         if writer is None:
-            writer = pq.ParquetWriter(folder / f"part-{number:05d}.parquet", table.schema)
+            writer = pq.ParquetWriter(file, table.schema)
         writer.write_table(table)
     if writer:
         writer.close()

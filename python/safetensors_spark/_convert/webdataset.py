@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from safetensors_spark._convert.source import Part, Source, files_in, reading
+from safetensors_spark._convert.source import Part, Rows, Source, files_in, reading
 from safetensors_spark._errors import InvalidWriteError
 
 if TYPE_CHECKING:
@@ -54,17 +54,17 @@ class _Tar(Part):
     path: Path
     columns: tuple[str, ...] | None
 
-    def batches(self) -> Iterator[Any]:
+    def rows(self) -> Iterator[Rows]:
         waiting: list[dict[str, Any]] = []
-        size = 0
+        first = size = 0
         for sample, length in self._samples():
             waiting.append(sample)
             size += length
             if size >= _BYTES:
-                yield self._stacked(waiting)
-                waiting, size = [], 0
+                yield self._stacked(first, waiting)
+                first, waiting, size = first + len(waiting), [], 0
         if waiting:
-            yield self._stacked(waiting)
+            yield self._stacked(first, waiting)
 
     def _samples(self) -> Iterator[tuple[dict[str, Any], int]]:
         """Samples, each with its bytes. The members of one follow each other."""
@@ -111,7 +111,7 @@ class _Tar(Part):
             raise InvalidWriteError(f"{self.path}: {member} is no .{last} ({error}).") from None
         return content
 
-    def _stacked(self, samples: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    def _stacked(self, first: int, samples: list[dict[str, Any]]) -> Rows:
         names = samples[0].keys()
         for sample in samples:
             if sample.keys() != names:
@@ -119,7 +119,7 @@ class _Tar(Part):
                     f"{self.path}: sample `{sample['__key__']}` has {', '.join(sorted(sample))}, but others have "
                     f"{', '.join(sorted(names))}. Choose columns that all have with `--columns`."
                 )
-        return {name: [sample[name] for sample in samples] for name in names}
+        return Rows(self.path, first, {name: [sample[name] for sample in samples] for name in names})
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class WebDatasetSource(Source):
 
     def parts(self, count: int) -> Sequence[Part]:
         """One of each file: a tar file tells nothing of its members but in order."""
-        return [_Tar(path, self.columns) for path in self.files]
+        return [_Tar(path.stat().st_size, path, self.columns) for path in self.files]
 
 
 def find(path: Path, columns: tuple[str, ...] | None) -> Source | None:
