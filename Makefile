@@ -30,9 +30,12 @@ endif
 .PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
   test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish environments build jar clean
 
-# The main job on real images: DataFrame, safetensors, DataFrame.
+# The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
+# from which a classifier is trained.
 demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
+	@PYTHONPATH=tests UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) run --quiet --no-default-groups --extra publish --group publish \
+	  python -m hub.demo demo/digits
 
 # Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
