@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -224,13 +225,15 @@ class Hub:
     def preupload(self, request: Request, kind: str, name: str, revision: str) -> Answer:
         repo = self.repo(request, kind, name, write=True)
         tree = repo.at(revision).tree
+        ignored = self.objects.path(tree[".gitignore"]).read_text().split() if ".gitignore" in tree else []
         found = []
         for one in request.json()["files"]:
             blob, binary = tree.get(one["path"]), b"\0" in base64.b64decode(one.get("sample", ""))
             large = one["size"] >= _LARGE or binary or bool(_LARGE_NAMES.search(one["path"]))
             mode = "lfs" if large else "regular"
             oid = {"oid": blob.sha256 or blob.oid} if blob else {}
-            found.append({"path": one["path"], "uploadMode": mode, "shouldIgnore": False, **oid})
+            should_ignore = any(fnmatch(one["path"], pattern) for pattern in ignored)
+            found.append({"path": one["path"], "uploadMode": mode, "shouldIgnore": should_ignore, **oid})
         return Answer({"files": found, "commitOid": repo.at(revision).oid})
 
     def lfs_batch(self, request: Request, kind: str, name: str) -> Answer:
@@ -238,6 +241,10 @@ class Hub:
         asked, found = request.json(), []
         for one in asked["objects"]:
             oid, size = one["oid"], one["size"]
+            if faults := self.faults.strike("POST", request.path, (oid,)):
+                error = {"code": faults[0].status, "message": faults[0].message}
+                found.append({"oid": oid, "size": size, "error": error})
+                continue
             actions = {
                 "upload": {"href": f"{request.base}/_lfs/{oid}/{size}"},
                 "verify": {"href": f"{request.base}/_lfs/{oid}/{size}/verify"},

@@ -14,7 +14,8 @@ class Fault:
     Attributes:
         method: of the request; all where it is empty.
         path: a regular expression that is looked for in the request's path.
-        files: for commits, a regular expression that is looked for in the path of each file that is added.
+        files: for commits, a regular expression that is looked for in the path of each file that is added; for LFS,
+            in its SHA-256.
         skip: how many requests that match are answered as usual first.
         count: how many requests go wrong; None is all of them.
         status: the answer's, with `message`, `code` (`X-Error-Code`) and `headers`; the request is not carried out.

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, hf_hub_download
+from huggingface_hub.constants import REPO_TYPES
 from huggingface_hub.errors import (
     EntryNotFoundError,
     HfHubHTTPError,
     HFValidationError,
+    LocalEntryNotFoundError,
     LocalTokenNotFoundError,
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
 from safetensors_spark._errors import HubAccessError
+from safetensors_spark._files.secrets import without_secrets
 
 # Paths that are asked for in one request.
 _ASKED = 500
@@ -67,6 +70,8 @@ class HubRepo:
     """
 
     def __init__(self, repo_id: str, repo_type: str, revision: str, token: str | bool | None) -> None:
+        if repo_type not in REPO_TYPES:
+            raise ValueError(f"repo_type is {repo_type!r}, expected dataset, model or space.")
         self.repo_id, self.repo_type, self.revision = repo_id, repo_type, revision
         self._token = token
         self._api = HfApi(token=token)
@@ -74,6 +79,17 @@ class HubRepo:
     def make(self, *, private: bool) -> None:
         """Make the repository if there is none."""
         self._call(lambda: self._api.create_repo(**self._of, private=private, exist_ok=True))
+
+    def check_branch(self) -> None:
+        """Raise `HubAccessError` for a tag or a commit: all files would seem to be refused."""
+        if self.revision == "main" or self.revision.startswith("refs/pr/"):
+            return
+        branches = self._call(lambda: self._api.list_repo_refs(**self._of)).branches
+        if self.revision not in {name for one in branches for name in (one.name, one.ref)}:
+            raise HubAccessError(
+                f"{self.repo_type} {self.repo_id} has no branch `{self.revision}`, and only branches can be committed "
+                "to. Check its name, or make it (`hf repos branch create`). Everything stays pending."
+            )
 
     def head(self) -> str:
         """The revision's last commit."""
@@ -110,6 +126,10 @@ class HubRepo:
     def upload(self, additions: Sequence[CommitOperationAdd]) -> None:
         """Send the bytes of large files, which no revision has yet."""
         self._call(lambda: self._api.preupload_lfs_files(**self._of, additions=additions, revision=self.revision))
+        for one in additions:
+            # The client would leave it out of the commit, and say nothing.
+            if one._should_ignore:
+                raise RefusedError(f"the repository's .gitignore excludes {one.path_in_repo}")
 
     def commit(
         self,
@@ -140,6 +160,12 @@ class HubRepo:
     def _call(self, call: Any) -> Any:
         try:
             return call()
+        except LocalEntryNotFoundError as error:
+            # The client's name for a file that it could not ask for, whether or not there is one.
+            cause = error.__cause__
+            raise (
+                self._meaning(cause) if isinstance(cause, HfHubHTTPError) else FailedError(self._text(error))
+            ) from None
         except EntryNotFoundError:
             raise
         except (HFValidationError, LocalTokenNotFoundError) as error:
@@ -148,6 +174,10 @@ class HubRepo:
             raise self._meaning(error) from None
         except (TypeError, AttributeError):
             raise
+        except ValueError as error:
+            # How the client says that LFS takes a file not at all, such as a file that is too large.
+            is_refused = str(error).startswith("LFS batch API returned errors")
+            raise (RefusedError if is_refused else FailedError)(self._text(error)) from None
         # What networks, and the libraries below, raise.
         except Exception as error:
             raise FailedError(self._text(error)) from None
@@ -175,8 +205,11 @@ class HubRepo:
         server = getattr(error, "server_message", None)
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
         text = " ".join(str(server or error).split()) or type(error).__name__
+        if status is None and isinstance(error.__cause__, Exception):
+            text = f"{text} ({self._text(error.__cause__)})"
         if isinstance(self._token, str) and self._token:
             text = text.replace(self._token, "***")
+        text = without_secrets(text)
         return f"{status}: {text:.500}" if status else f"{text:.500}"
 
 

@@ -79,6 +79,7 @@ class Sync:
     def run(self, create_pr: bool) -> None:
         try:
             self._again(self._hub.head)
+            self._again(self._hub.check_branch)
             if create_pr:
                 self._to_pull_request()
             self._run()
