@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 import safetensors_spark as sts
 from safetensors_spark._commands.cli import main
-from safetensors_spark.dataset import Column, inspect, open_dataset, open_store
+from safetensors_spark.dataset import Column, inspect, open_dataset, open_store, write_dataset
 
 
 @pytest.fixture
@@ -74,3 +74,13 @@ def test_numbers_of_a_sample_are_arrays(batches: Path) -> None:
         assert (sample["n"].shape, sample["n"].dtype) == ((), np.int64)
         sample["n"][...] = 7
     assert ds[2]["n"] == 2
+
+
+def test_what_python_shows_of_partitions_and_of_nothing(tmp_path: Path) -> None:
+    for key in "ab":
+        write_dataset({"x": [1]}, tmp_path / "parts" / f"key={key}", batch_size=1)
+    write_dataset([], tmp_path / "none", batch_size=1)
+    assert repr(inspect(tmp_path / "parts")) == (
+        f"<Inspection {tmp_path}/parts: partitions of 2 files, 2 samples of 2 columns>"
+    )
+    assert repr(open_dataset(tmp_path / "none")) == f"<Dataset {tmp_path}/none: 0 samples in 0 shards>"

@@ -144,7 +144,7 @@ def test_a_state_fits_no_other_rows(datasets: list[Dataset]) -> None:
 
 
 def test_what_does_not_fit_is_an_error(datasets: list[Dataset], tmp_path: Path) -> None:
-    a, b, c = datasets
+    a, b, _ = datasets
     tokens = open_dataset(b.samples.location, columns=["tokens"])
     (tmp_path / "floats").mkdir()
     wrong = {"tokens": np.zeros(8), "tokens.offsets": np.array([0, 8])}
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_an_error(datasets: list[Dataset], tmp_path: Path) 
     pairs: list[tuple[Any, Any, str]] = [
         (a, b.blocks(6), "they are given as samples and blocks. Give datasets, or `blocks`, or `pack`, of all"),
         (a.pack(6), b.blocks(6), "they are given as packs and blocks."),
-        (a.blocks(6), b.blocks(2048), "as blocks and blocks of length 6 and of length 2,048. Give one length to all"),
+        (a.blocks(6), b.blocks(7), "as blocks and blocks of length 6 and of length 7. Give one length to all"),
         (a.pack(6), b.pack(7), "as packs and packs of length 6 and of length 7."),
         (a.pack(6), b.pack(6, padding=1), "filled up with .*'tokens': 0.* and with .*'tokens': 1.*Give one `padding`"),
         (a.blocks(6), tokens.blocks(6), "only one of them is read with the column `labels`"),
@@ -163,8 +163,11 @@ def test_what_does_not_fit_is_an_error(datasets: list[Dataset], tmp_path: Path) 
         places = f"{one.samples.location} and {other.samples.location}"
         with pytest.raises(sts.SafetensorsSparkError, match=f"{places} cannot be mixed: .*{message}"):
             mix([(one, 1), (other, 1)])
-    with pytest.raises(sts.SafetensorsSparkError, match="/2 has no blocks: leave it out of the mixture"):
-        mix([(a.blocks(20), 1), (c.blocks(20), 1)])
+    (tmp_path / "none").mkdir()
+    none = {"tokens": np.zeros(0, np.int64), "tokens.offsets": np.zeros(1, np.int64)}
+    save_file(none, tmp_path / "none" / "0.safetensors", {"column_kinds": '{"tokens":"ragged"}'})
+    with pytest.raises(sts.SafetensorsSparkError, match="/none has no blocks: leave it out of the mixture"):
+        mix([(tokens.blocks(2), 1), (open_dataset(tmp_path / "none").blocks(2), 1)])
     with pytest.raises(TypeError, match="`max_tokens` is for samples in their own order"):
         mix([(a.blocks(6), 1)]).batches(max_tokens=20)
     assert f"Mix of {a.samples.location}: 5 blocks an epoch" in repr(mix([(a.blocks(6), 1)], samples=5))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
@@ -70,6 +70,7 @@ def check(batch: dict[str, Any], length: int) -> None:
     assert np.array_equal(batch["labels"][..., 1], -tokens)
 
 
+@pytest.mark.filterwarnings("ignore:.* to pack")
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=8), min_size=1, max_size=6),
@@ -88,6 +89,7 @@ def test_each_sample_is_in_one_pack(
     shuffle: bool,
     long: Any,
 ) -> None:
+    assume(any(map(any, lengths)))
     ds = sequences(tmp_path_factory.mktemp("any") / "sequences", lengths)
     packs = ds.pack(length, long=long, window_bytes=WINDOW)
     found = list(batches(packs, size, shuffle=shuffle))
@@ -170,3 +172,13 @@ def test_wrong_arguments_are_errors(ds: Dataset, tmp_path: Path) -> None:
     save_file({"x": np.zeros(2)}, tmp_path / "0.safetensors")
     with pytest.raises(sts.SafetensorsSparkError, match="the column `x` is fixed, and packs are of columns"):
         open_dataset(tmp_path).pack(20)
+
+
+def test_packs_that_values_do_not_fill(tmp_path: Path) -> None:
+    ds = sequences(tmp_path / "short", [[3, 0], [2]])
+    with pytest.warns(UserWarning, match="short has 5 values to pack, so that the only pack of 8 is filled up with 3"):
+        packs = ds.pack(8)
+    assert taken(packs.batches(1)) == [[1, 2, 3, 4, 5, 0, 0, 0]]
+    with pytest.raises(sts.SafetensorsSparkError, match="all 3 samples are empty, and empty samples are in no pack"):
+        sequences(tmp_path / "empty", [[0, 0], [0]]).pack(8)
+    assert list(sequences(tmp_path / "none", [[]]).pack(8).batches(2)) == []

@@ -185,7 +185,8 @@ class Inspection:
             what = counted(len(self.tensors), "tensor")
         else:
             what = f"{counted(self.samples, 'sample')} of {counted(len(self.columns), 'column')}"
-        return printable(f"<Inspection {self.location}: a {self.kind} of {counted(len(self.shards), 'file')}, {what}>")
+        kind = self.kind if self.kind == "partitions" else f"a {self.kind}"
+        return printable(f"<Inspection {self.location}: {kind} of {counted(len(self.shards), 'file')}, {what}>")
 
 
 def _of(manifest: Manifest) -> dict[str, Any]:

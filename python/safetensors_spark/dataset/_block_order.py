@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._errors import SafetensorsSparkError, counted
 from safetensors_spark._files.manifest import Shard
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark.dataset._columns import Columns
@@ -35,6 +35,12 @@ class BlockSamples(Samples):
         self.kinds = dict.fromkeys(self.columns, "fixed")
         with ThreadPoolExecutor(_THREADS) as threads:
             self._values = np.fromiter(threads.map(self._count, self.shards), np.int64, len(self.shards))
+        if not self.places and len(samples):
+            total = counted(int(self._values.sum()), "value")
+            raise SafetensorsSparkError(
+                f"{self.location}: all samples together have {total}, which fill no block of {self.length:,}. Give a "
+                "smaller `length`."
+            )
         self._orders: Recent[_BlockOrder] = Recent(_EPOCHS)
 
     @property

@@ -179,7 +179,7 @@ class Dataset(Batched):
         an epoch that do not fill a block are left out. All columns that are read must be ragged, text or bytes, and
         agree in the lengths of samples. Headers of all shards are read now, which tell how many blocks there are.
 
-        Raises `SafetensorsSparkError` for columns of other kinds.
+        Raises `SafetensorsSparkError` for columns of other kinds, and where all values together are less than a block.
         """
         return Blocks(BlockSamples(self.samples, whole("length", length, 1, 1 << 40)))
 
@@ -208,8 +208,8 @@ class Dataset(Batched):
             padding: what fills up packs; or a dictionary with a number for some columns, and 0 for others.
             window_bytes: pack the samples of so many bytes of shards together, but of no more than 128 shards.
 
-        Raises `SafetensorsSparkError` for columns of other kinds and for a sample that is longer, `TypeError` and
-        `ValueError` for wrong arguments.
+        Raises `SafetensorsSparkError` for columns of other kinds, for a sample that is longer, and where all are empty;
+        `TypeError` and `ValueError` for wrong arguments. Warns where all values together are less than a pack.
         """
         return Packs(PackedSamples(self.samples, length, long, padding, window_bytes))
 
@@ -224,7 +224,8 @@ class Dataset(Batched):
     def __repr__(self) -> str:
         columns = printable(", ".join(map(_shown, self.columns[:_SHOWN])))
         more = f" and {len(self.columns) - _SHOWN} more columns" if len(self.columns) > _SHOWN else ""
-        size = f"{counted(len(self), 'sample')} of {columns}{more} in {counted(len(self.shards), 'shard')}"
+        of = f" of {columns}{more}" if columns else ""
+        size = f"{counted(len(self), 'sample')}{of} in {counted(len(self.shards), 'shard')}"
         return f"<Dataset {self._contents.location}: {size}>"
 
     def _locate(self, number: int) -> tuple[int, int]:

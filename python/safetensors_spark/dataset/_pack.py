@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from safetensors_spark._errors import SafetensorsSparkError
+from safetensors_spark._errors import SafetensorsSparkError, counted
 from safetensors_spark._files.manifest import Column
 from safetensors_spark._files.numpy_dtypes import Array, numpy_dtype
 from safetensors_spark.dataset._arguments import whole
@@ -60,8 +61,21 @@ class PackedSamples(GroupedSamples):
         super().__init__(
             samples, samples.columns[0], BestFit(self.length, long), whole("window_bytes", window_bytes, 1)
         )
+        self._check_filled()
         # What a batch has of them.
         self.kinds = dict.fromkeys(self.columns, "fixed")
+
+    def _check_filled(self) -> None:
+        if not self.places and len(self):
+            raise SafetensorsSparkError(
+                f"{self.location}: all {counted(len(self), 'sample')} are empty, and empty samples are in no pack."
+            )
+        if self.places == 1 and (values := int(self.members(0)[2].sum())) < self.length:
+            warnings.warn(
+                f"{self.location} has {counted(values, 'value')} to pack, so that the only pack of {self.length:,} is "
+                f"filled up with {self.length - values:,} more.",
+                stacklevel=4,
+            )
 
     def choose(self, columns: Columns[Any, Any], taken: Array) -> _ChosenPacks:
         return self.cut(columns, self.pieces(columns.offsets, taken, None), len(taken))
