@@ -37,9 +37,10 @@ final case class ColumnPlan(
   /** Arrays are ragged where the dataset is. Tensor Structs are stored as it stores the column: those of text stay text. */
   private[plan] def appendingTo(record: ColumnRecord): ColumnPlan = cells match {
     case CellType.Tensor =>
+      if (record.kind.hasOffsets) shape.foreach(_ => ColumnPlan.refuseShape(name, record.kind))
       val own = copy(existing = Some(record), sparkType = record.sparkType.getOrElse(sparkType))
       if (record.kind == ColumnKind.Fixed) own
-      else own.copy(kind = record.kind, shape = shape.filterNot(_ => record.kind.hasOffsets))
+      else own.copy(kind = record.kind)
     case _ if record.kind == ColumnKind.Ragged && canBeRagged =>
       copy(existing = Some(record), kind = ColumnKind.Ragged, shape = ColumnPlan.valueShape(cells))
     case _ => copy(existing = Some(record))
@@ -119,10 +120,7 @@ object ColumnPlan {
     }
 
     val shape: Option[Seq[Int]] = {
-      if (kind != ColumnKind.Fixed) options.shape.foreach(_ =>
-        refuse(
-          s"Option `shapes` names `${field.name}`, which is ${kind.name}: only columns whose rows all have one shape can be " +
-            "given another. Leave it out of `shapes`."))
+      if (kind != ColumnKind.Fixed) options.shape.foreach(_ => ColumnPlan.refuseShape(field.name, kind))
       cells match {
         case _: CellType.Scalars | CellType.Text | CellType.Bytes => options.shape.orElse(Some(Nil))
         case _ if kind == ColumnKind.Ragged                       => ColumnPlan.valueShape(cells)
@@ -132,6 +130,10 @@ object ColumnPlan {
 
     private def refuse(message: String): Nothing = throw new InvalidRequestException(message)
   }
+
+  private def refuseShape(column: String, kind: ColumnKind): Nothing = throw new InvalidRequestException(
+    s"Option `shapes` names `$column`, which is ${kind.name}: only columns whose rows all have one shape can be given another. " +
+      "Leave it out of `shapes`.")
 
   /** The shape of one value of ragged rows; none if the rows say it. */
   private def valueShape(cells: CellType): Option[Seq[Int]] = cells match {

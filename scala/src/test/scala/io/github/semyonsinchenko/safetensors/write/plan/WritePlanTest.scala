@@ -8,6 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import io.github.semyonsinchenko.safetensors.codec.Rounding
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
+import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord}
 import io.github.semyonsinchenko.safetensors.format.Dtype
 import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
@@ -156,6 +157,18 @@ class WritePlanTest extends AnyFunSuite {
     "Column `t.Offsets` has the name of the tensor in which the offsets of column `T` are stored")
   refusedOf("metadata of the name that the kinds have")("batch_size" -> "1",
     "metadata" -> """{"column_kinds":"x"}""")("Option `metadata` has `column_kinds`")
+
+  test("refused: a shape of Tensor Structs that the dataset stores as rows of different lengths") {
+    val schema = new StructType().add("x", TensorStruct.dataType)
+    val write  = plan(schema, "batch_size" -> "1", "shapes" -> """{"x":[4]}""")
+    for (kind <- Seq(ColumnKind.Ragged, ColumnKind.Text, ColumnKind.Binary))
+      assert(
+        intercept[InvalidRequestException](write.appendingTo(Seq(ColumnRecord("x", Some("U8"), Some(Nil),
+          kind)))).getMessage
+          .contains(s"Option `shapes` names `x`, which is ${kind.name}"))
+    val fixed = write.appendingTo(Seq(ColumnRecord("x", Some("U8"), Some(Seq(4)))))
+    assert(fixed.columns.map(_.shape) == Seq(Some(Seq(4))))
+  }
 
   test("refused: columns that differ only in case") {
     val both = new StructType().add("x", ArrayType(FloatType)).add("X", ArrayType(FloatType))
