@@ -78,6 +78,29 @@ assert "hf://datasets/me/points:" in repr(data)
     )
 
 
+def test_shards_that_revisions_share_are_downloaded_once(server: hub.Server) -> None:
+    client(
+        server,
+        'api.create_repo("me/tagged", repo_type="dataset")\n'
+        'api.upload_folder(repo_id="me/tagged", folder_path=folder / "old", repo_type="dataset")\n'
+        'api.create_tag("me/tagged", tag="v1", repo_type="dataset")\n'
+        'api.upload_file(repo_id="me/tagged", path_in_repo="a", path_or_fileobj=b"", repo_type="dataset")\n',
+    )
+    server.forget()
+    client(
+        server,
+        READ
+        + """
+url = "hf://datasets/me/tagged"
+main, tagged = opened(url), opened(f"{url}@v1")
+assert list(main["n"]) == list(tagged["n"]) == list(range(1000))
+from safetensors_spark._files.cache import Cache
+assert [one.dataset for one in Cache(folder / "cache", 0).shards() if "tagged" in one.dataset] == [url] * 10
+""",
+    )
+    assert sum(one["path"].endswith(".safetensors") for one in server.requests()) == 10
+
+
 def test_files_by_the_same_name_are_those_of_their_revision(server: hub.Server) -> None:
     """A folder without a manifest has no checksums: the Hub tells its files apart."""
     client(

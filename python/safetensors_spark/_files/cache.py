@@ -70,7 +70,7 @@ class Cache:
         """The shard, which is downloaded if it is not there. It stays whole while it is open or mapped.
 
         Args:
-            dataset: its location.
+            dataset: its location, without a revision.
             name: the shard's file.
             version: another one where the shard has other bytes.
             length: the shard's. A file of another length was damaged here, and is downloaded again.

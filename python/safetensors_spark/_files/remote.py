@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -29,6 +30,9 @@ _TIMES = (
     "LastModified", "last_modified", "Last-Modified", "mtime", "modified", "modificationTime", "modifiedTime",
     "timeModified", "updated", "last_write_time", "modify", "date_time", "created",
 )  # fmt: skip
+
+# How `pinned` names a commit.
+_COMMIT = re.compile(r"@[0-9a-f]{40}(?=/|$)")
 
 _T = TypeVar("_T")
 
@@ -71,6 +75,13 @@ class RemoteFolder:
     def location(self) -> str:
         """The URL without secrets, for errors and reports."""
         return without_secrets(str(self.filesystem.unstrip_protocol(self._shown)))
+
+    @property
+    def cached_as(self) -> str:
+        """What a cache calls it. All revisions on the Hub are one, whose shards are told apart by what is in them."""
+        if not self._is_hub:
+            return self.location
+        return without_secrets(str(self.filesystem.unstrip_protocol(_COMMIT.sub("", self._root))))
 
     def folders(self) -> list[str]:
         """The names of the folders directly in it."""

@@ -65,7 +65,7 @@ class Downloads:
         version = shard.crc32c or self._folder.version(shard.file)
         download = partial(self._download, shard)
         with self._cache.open(
-            self._folder.location, shard.file, f"{shard.bytes} {version}", shard.bytes, download
+            self._folder.cached_as, shard.file, f"{shard.bytes} {version}", shard.bytes, download
         ) as opened:
             return replace(mapped(opened), version=version)
 
