@@ -154,6 +154,11 @@ class HubRepo:
         return str(made.oid)
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """What tells where commits go."""
+        return self.repo_id, self.repo_type, self.revision
+
+    @property
     def _of(self) -> Mapping[str, Any]:
         return {"repo_id": self.repo_id, "repo_type": self.repo_type}
 

@@ -14,7 +14,7 @@ from safetensors_spark._errors import InvalidShardError
 from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.publish._local_staging import DRAFT_SUFFIX
 from safetensors_spark.publish._sidecar import SUFFIX, Sidecar, parse_sidecar, sidecar_of
-from safetensors_spark.publish._staging import FOLDERS, PENDING_DIRNAME, Staging, open_staging
+from safetensors_spark.publish._staging import FAILED_DIRNAME, FOLDERS, PENDING_DIRNAME, Staging, open_staging
 
 _LOGGER = logging.getLogger("safetensors_spark")
 
@@ -168,6 +168,14 @@ def pairs(staging: Staging, folder: str) -> Iterator[tuple[StagedShard, Sidecar]
             yield staged(staging, folder, name, sidecar), sidecar
 
 
+def without_body(staging: Staging, folder: str) -> list[Sidecar]:
+    """The sidecars in a folder whose body is in none."""
+    bodies = set(staging.names(folder))
+    names = [name for name, folders in _sidecars(staging).items() if folder in folders and name not in bodies]
+    lost = (name for name in names if not any(staging.exists(f"{other}/{name}") for other in FOLDERS))
+    return [sidecar for name in lost if (sidecar := read_sidecar(staging, folder, name))]
+
+
 def read_sidecar(staging: Staging, folder: str, name: str) -> Sidecar | None:
     """The sidecar of a body; None if it is not there."""
     place = f"{folder}/{sidecar_of(name)}"
@@ -240,11 +248,23 @@ def withdraw(staging: Staging, dataset: str) -> list[Path | str]:
     manifest = sidecar_of(dataset_file(dataset, MANIFEST))
     if any(staging.exists(f"{folder}/{manifest}") for folder in FOLDERS):
         return []
-    names = [name for name in staging.names(PENDING_DIRNAME) if name.startswith(dataset_file(dataset, ""))]
-    # Bodies without a sidecar are nothing.
-    for name in sorted(names, key=lambda name: not name.endswith(SUFFIX)):
-        staging.delete(f"{PENDING_DIRNAME}/{name}")
-    return [staging.path(f"{PENDING_DIRNAME}/{name}") for name in names]
+    return remove_dataset(staging, dataset)
+
+
+def remove_dataset(staging: Staging, dataset: str) -> list[Path | str]:
+    """Remove what is pending or has failed of a dataset. Returns what was removed."""
+    manifest = sidecar_of(dataset_file(dataset, MANIFEST))
+    names = [
+        (folder, name)
+        for folder in (PENDING_DIRNAME, FAILED_DIRNAME)
+        for name in staging.names(folder)
+        if name.startswith(dataset_file(dataset, ""))
+    ]
+    # Bodies without a sidecar are nothing. The manifest's sidecar, which says that there is a dataset, is the last.
+    names.sort(key=lambda one: (not one[1].endswith(SUFFIX), one[1] == manifest))
+    for folder, name in names:
+        staging.delete(f"{folder}/{name}")
+    return [staging.path(f"{folder}/{name}") for folder, name in names]
 
 
 def _prune_datasets(staging: Staging, older_than_s: float) -> list[Path | str]:

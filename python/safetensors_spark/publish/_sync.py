@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from hashlib import sha1
 from itertools import islice
@@ -19,7 +19,15 @@ from safetensors_spark._files.manifest import MANIFEST, Manifest, parse_manifest
 from safetensors_spark.publish._card import CARD, with_card
 from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError, RemoteFile
 from safetensors_spark.publish._sidecar import Sidecar, now, sidecar_of
-from safetensors_spark.publish._staged import StagedShard, dataset_file, folder_of, move, pairs
+from safetensors_spark.publish._staged import (
+    StagedShard,
+    dataset_file,
+    folder_of,
+    move,
+    pairs,
+    remove_dataset,
+    without_body,
+)
 from safetensors_spark.publish._staging import (
     FAILED_DIRNAME,
     PENDING_DIRNAME,
@@ -64,19 +72,28 @@ class Sync:
         self._most, self._max_retries, self._prefix, self._progress = most, max_retries, prefix, progress
         self.report = SyncReport()
         self._waited = 0.0
+        self._committed: set[str] = set()
 
     def dry_run(self) -> SyncReport:
-        head = self._hub.head()
-        waiting = _in_order(list(pairs(self.staging, PENDING_DIRNAME)))
-        there = self._there(waiting, head)
-        left = [pair for pair in waiting if pair[0].name not in there]
-        self.report.n_committed = self.report.n_remaining = len(waiting)
-        loose = sum(1 for pair in left if not _is_final(pair[1]))
-        finals = {sidecar.dataset["id"] for _, sidecar in left if sidecar.dataset and _is_final(sidecar)}
-        self.report.n_commits = -(-loose // self._most) + len(finals)
+        try:
+            self._again(self._hub.check_branch)
+            self._plan(self._again(self._hub.head))
+        except _StoppedError as stopped:
+            self.report.errors.append(printable(str(stopped)))
+        self.report.n_remaining = sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
         return self.report
 
+    def _plan(self, head: str) -> None:
+        data, complete = self._waiting()
+        finals = [pair for dataset in complete if not self._has_failed(dataset) for pair in self._finals(dataset)]
+        there = self._again(lambda: self._there([*data, *finals], head))
+        left = sum(1 for shard, _ in data if shard.name not in there)
+        datasets = {sidecar.dataset["id"] for shard, sidecar in finals if sidecar.dataset and shard.name not in there}
+        self.report.n_committed = len(data) + len(finals)
+        self.report.n_commits = -(-left // self._most) + len(datasets)
+
     def run(self, create_pr: bool) -> None:
+        lost = self._report_lost()
         try:
             self._again(self._hub.head)
             self._again(self._hub.check_branch)
@@ -85,7 +102,8 @@ class Sync:
             self._run()
         except _StoppedError as stopped:
             self.report.errors.append(printable(str(stopped)))
-        self.report.n_remaining = sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
+        self.report.n_committed = len(self._committed)
+        self.report.n_remaining = lost + sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
         if create_pr and not self.report.n_remaining:
             self._state.set_pull_request(self._hub.repo_id, None)
 
@@ -98,20 +116,42 @@ class Sync:
         self._hub.revision = known or self._hub.revision
 
     def _run(self) -> None:
+        self._remove_superseded()
+        data, complete = self._waiting()
+        self._commit_shards(data)
+        for dataset in complete:
+            self._commit_dataset(dataset)
+        self._remove_superseded()
+
+    def _waiting(self) -> tuple[list[_Pair], list[str]]:
+        """The shards that may be committed, and the datasets whose manifest is pending, as they were staged."""
         waiting = _in_order(list(pairs(self.staging, PENDING_DIRNAME)))
-        complete = _complete(self.staging, waiting)
+        complete = list(_manifests(waiting))
         data = [
             (shard, sidecar)
             for shard, sidecar in waiting
             if not _is_final(sidecar) and (sidecar.dataset is None or sidecar.dataset["id"] in complete)
         ]
-        left = iter(data)
-        while batch := list(islice(left, self._most)):
-            self._commit_batch(batch)
-        for dataset in complete:
-            self._commit_dataset(dataset)
+        return data, complete
+
+    def _report_lost(self) -> int:
+        """Say which sidecars have no body, and return how many."""
+        lost = without_body(self.staging, PENDING_DIRNAME)
+        for sidecar in lost:
+            self.report.errors.append(
+                printable(
+                    f"{sidecar.path_in_repo} is lost: its sidecar is pending, and its body is gone. Call prune_orphans "
+                    "with older_than_s=0 while no worker runs, and stage it again."
+                )
+            )
+        return len(lost)
 
     # -- Shards ------------------------------------------------------------------------------------------------------
+
+    def _commit_shards(self, shards: Iterable[_Pair]) -> None:
+        left = iter(shards)
+        while batch := list(islice(left, self._most)):
+            self._commit_batch(batch)
 
     def _commit_batch(self, batch: Sequence[_Pair]) -> None:
         """Commit these files, or find the ones that the Hub refuses."""
@@ -134,7 +174,9 @@ class Sync:
         left = [pair for pair in left if self.staging.exists(f"{PENDING_DIRNAME}/{pair[0].name}")]
         if left:
             with ExitStack() as opened:
-                additions = [self._addition(*pair, opened) for pair in left]
+                # Two stagings of a dataset share shards.
+                once = {(shard.path_in_repo, sidecar.sha256): (shard, sidecar) for shard, sidecar in left}
+                additions = [self._addition(*pair, opened) for pair in once.values()]
                 what = left[0][0].path_in_repo if len(left) == 1 else f"{len(left)} files"
                 commit = self._commit(additions, f"{self._prefix} {what}")
             self._settle(left, commit)
@@ -199,7 +241,7 @@ class Sync:
         for shard, sidecar in batch:
             if self.staging.exists(sidecar_of(f"{PENDING_DIRNAME}/{shard.name}")):
                 move(self.staging, shard, SYNCED_DIRNAME, synced=record, failed=None)
-                self.report.n_committed += 1
+                self._committed.add(shard.name)
                 self._progress(shard, sidecar.size)
 
     def _fail(self, shard: StagedShard, reason: str) -> None:
@@ -211,15 +253,7 @@ class Sync:
 
     def _commit_dataset(self, dataset: str) -> None:
         """Commit the manifest of a dataset whose shards are all in the repository."""
-        finals = [
-            pair for pair in pairs(self.staging, PENDING_DIRNAME) if _is_of(pair[1], dataset) and _is_final(pair[1])
-        ]
-        if any(_is_of(sidecar, dataset) for _, sidecar in pairs(self.staging, FAILED_DIRNAME)):
-            self.report.errors.append(
-                f"{finals[-1][0].path_in_repo} stays pending: a file of the dataset was refused. Stage the dataset "
-                "again, or call retry_failed."
-            )
-            return
+        finals = self._finals(dataset)
         try:
             self._again(lambda: self._attempt_dataset(dataset, finals))
         except RefusedError as error:
@@ -228,19 +262,33 @@ class Sync:
         except _IncompleteError as error:
             self.report.errors.append(printable(str(error)))
 
+    def _finals(self, dataset: str) -> list[_Pair]:
+        """What is committed last of a dataset."""
+        return [
+            pair for pair in pairs(self.staging, PENDING_DIRNAME) if _is_of(pair[1], dataset) and _is_final(pair[1])
+        ]
+
+    def _has_failed(self, dataset: str) -> bool:
+        return any(_is_of(sidecar, dataset) for _, sidecar in pairs(self.staging, FAILED_DIRNAME))
+
     def _attempt_dataset(self, dataset: str, finals: Sequence[_Pair]) -> None:
         self._put_back(dataset)
+        if self._has_failed(dataset):
+            raise _IncompleteError(
+                f"{finals[-1][0].path_in_repo} stays pending: a file of the dataset was refused, and its sidecar in "
+                "failed/ says why. retry_failed gives it to the next sync again."
+            )
         head = self._hub.head()
         if len(self._there(finals, head)) == len(finals):
             self._settle(finals, head)
             return
-        prefix = str((finals[0][1].dataset or {})["prefix"])
-        content = self._body(next(shard for shard, _ in finals if shard.name == dataset_file(dataset, MANIFEST)))
-        manifest = parse_manifest(content, MANIFEST)
-        self._check_shards(prefix, manifest, head)
         operations: list[CommitOperationAdd | CommitOperationDelete] = []
         with ExitStack() as opened:
             operations += [self._addition(*pair, opened) for pair in finals]
+            prefix = str((finals[0][1].dataset or {})["prefix"])
+            content = self._body(next(shard for shard, _ in finals if shard.name == dataset_file(dataset, MANIFEST)))
+            manifest = parse_manifest(content, MANIFEST)
+            self._check_shards(prefix, manifest, head)
             operations += [CommitOperationDelete(path) for path in self._replaced(prefix, manifest, head)]
             before = self._hub.read(CARD, head)
             card = with_card(before, manifest, self._hub.repo_id, prefix)
@@ -252,16 +300,39 @@ class Sync:
 
     def _put_back(self, dataset: str) -> None:
         """Commit shards again that were committed, and that another dataset has deleted since."""
-        committed = [pair for pair in pairs(self.staging, SYNCED_DIRNAME) if _is_of(pair[1], dataset)]
-        data = [(shard, sidecar) for shard, sidecar in committed if not _is_final(sidecar)]
-        head = self._hub.head()
-        files = self._hub.files((shard.path_in_repo for shard, _ in data), head)
-        lost = [pair for pair in data if not self._is_same(files.get(pair[0].path_in_repo), *pair)]
-        back = [(move(self.staging, shard, PENDING_DIRNAME, synced=None), sidecar) for shard, sidecar in lost]
-        self.report.n_committed -= len(back)
-        left = iter(back)
-        while batch := list(islice(left, self._most)):
-            self._attempt(batch)
+        data = self._data(SYNCED_DIRNAME, dataset)
+        there = self._there(data, self._hub.head())
+        for shard, _ in data:
+            if shard.name not in there:
+                move(self.staging, shard, PENDING_DIRNAME, synced=None)
+                self._committed.discard(shard.name)
+        self._commit_shards(self._data(PENDING_DIRNAME, dataset))
+
+    def _data(self, folder: str, dataset: str) -> list[_Pair]:
+        return [pair for pair in pairs(self.staging, folder) if _is_of(pair[1], dataset) and not _is_final(pair[1])]
+
+    def _remove_superseded(self) -> None:
+        """Remove stagings after which a later one of the same folder was committed: they would bring back the old."""
+        left = _manifests([*pairs(self.staging, PENDING_DIRNAME), *pairs(self.staging, FAILED_DIRNAME)])
+        if not left:
+            return
+        latest: dict[str, Sidecar] = {}
+        for sidecar in _manifests(pairs(self.staging, SYNCED_DIRNAME)).values():
+            record, prefix = sidecar.fields.get("synced") or {}, _prefix(sidecar)
+            if (record.get("repo_id"), record.get("repo_type"), record.get("revision")) == self._hub.place and (
+                prefix not in latest or latest[prefix].created_at < sidecar.created_at
+            ):
+                latest[prefix] = sidecar
+        for dataset, sidecar in left.items():
+            later = latest.get(_prefix(sidecar))
+            if later and sidecar.created_at < later.created_at:
+                remove_dataset(self.staging, dataset)
+                self.report.errors.append(
+                    printable(
+                        f"{sidecar.path_in_repo}, staged {sidecar.created_at}, is removed and not committed any more: "
+                        f"a later one, staged {later.created_at}, is in {self._hub.repo_id}."
+                    )
+                )
 
     def _check_shards(self, prefix: str, manifest: Manifest, head: str) -> None:
         """A manifest of shards that are not there would break the dataset."""
@@ -292,19 +363,19 @@ class Sync:
 
     def _again(self, call: Callable[[], _T]) -> _T:
         """Make a call again where that may help. Raises `_StoppedError` if it does not."""
-        for attempt in range(self._max_retries + 1):
-            pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+        pause, failures = _FIRST_PAUSE_S, 0
+        while True:
             try:
                 return call()
             except LimitedError as error:
-                self._wait(error.seconds, str(error))
-                last: Exception = error
+                self._wait(max(error.seconds, pause), str(error))
             except (ConflictError, FailedError) as error:
-                last = error
-                if attempt < self._max_retries:
-                    _LOGGER.warning("The Hub: %s. It is tried again in %.0f s.", printable(str(error)), pause)
-                    time.sleep(pause)
-        raise _StoppedError(f"the Hub failed {self._max_retries + 1} times, the last time with: {last}")
+                failures += 1
+                if failures > self._max_retries:
+                    raise _StoppedError(f"the Hub failed {failures} times, the last time with: {error}") from None
+                _LOGGER.warning("The Hub: %s. It is tried again in %.0f s.", printable(str(error)), pause)
+                time.sleep(pause)
+            pause = min(_LONGEST_PAUSE_S, pause * 2)
 
     def _wait(self, seconds: float, text: str) -> None:
         """Wait as the Hub says, for no longer than a window of the budget in all."""
@@ -328,14 +399,14 @@ def _is_of(sidecar: Sidecar, dataset: str) -> bool:
     return sidecar.dataset is not None and sidecar.dataset.get("id") == dataset
 
 
-def _complete(staging: Staging, waiting: Sequence[_Pair]) -> list[str]:
-    """The datasets whose manifest is pending, which is staged last, in the order of these."""
-    manifests = [
-        (shard, sidecar)
-        for shard, sidecar in waiting
-        if sidecar.dataset and shard.name == dataset_file(str(sidecar.dataset.get("id")), MANIFEST)
-    ]
-    return [str((sidecar.dataset or {})["id"]) for _, sidecar in manifests]
+def _prefix(sidecar: Sidecar) -> str:
+    return str((sidecar.dataset or {})["prefix"])
+
+
+def _manifests(waiting: Iterable[_Pair]) -> dict[str, Sidecar]:
+    """The datasets whose manifest is among these, in their order."""
+    ids = ((shard, sidecar, str(sidecar.dataset["id"])) for shard, sidecar in waiting if sidecar.dataset)
+    return {dataset: sidecar for shard, sidecar, dataset in ids if shard.name == dataset_file(dataset, MANIFEST)}
 
 
 def _blob_id(content: bytes) -> str:
