@@ -237,6 +237,9 @@ def test_a_damaged_sidecar_is_named(tmp_path: Path, content: bytes, what: str) -
         ("n_rows", True, "`n_rows` is true, expected a number"),
         ("sha256", "abc", "`sha256` is `abc`, expected 64 hexadecimal digits"),
         ("dataset", [], "`dataset` is [], expected an object"),
+        ("dataset", {}, "`dataset.id` is null, expected a text"),
+        ("dataset", {"id": "i", "prefix": "", "role": 1}, "`dataset.role` is 1, expected a text"),
+        ("synced", "yesterday", '`synced` is "yesterday", expected an object'),
     ],
 )
 def test_a_wrong_field_of_a_sidecar_is_named(tmp_path: Path, field: str, value: object, what: str) -> None:

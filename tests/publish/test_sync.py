@@ -13,7 +13,7 @@ import pytest
 
 import hub
 from killing import KILLED
-from safetensors_spark.publish import list_pending, remaining_budget
+from safetensors_spark.publish import list_pending, move_to, remaining_budget
 from staging_samples import files, stage_bytes
 from syncing import REPO, run, sync, tree
 
@@ -175,6 +175,14 @@ def test_the_budget_bounds_commits_in_the_window(server: hub.Server, staging: Pa
     assert sync(server, staging, max_batch=2, budget=2, window_s=0.001)["n_committed"] == 2
 
 
+def test_the_budget_counts_what_calls_with_a_shorter_window_made(server: hub.Server, staging: Path) -> None:
+    shards(staging, 3)
+    sync(server, staging, max_batch=1)
+    shards(staging, 1, first=3)
+    sync(server, staging, window_s=0.001)
+    assert remaining_budget(staging) == 86
+
+
 def test_a_dry_run_spends_nothing_and_changes_nothing(server: hub.Server, staging: Path) -> None:
     shards(staging, 3)
     before, commits = files(staging), len(server.history(REPO))
@@ -237,6 +245,40 @@ def test_old_files_are_removed_from_synced(server: hub.Server, staging: Path) ->
     assert len(files(staging)["synced"]) == 4
     sync(server, staging, keep=0)
     assert files(staging)["synced"] == []
+
+
+def test_what_somebody_has_moved_to_synced_is_not_removed(server: hub.Server, staging: Path) -> None:
+    move_to(stage_bytes(staging, "a.parquet"), staging, "synced")
+    shards(staging, 1)
+    assert sync(server, staging, keep=0)["n_committed"] == 1
+    assert files(staging)["synced"] == ["a.parquet", "a.parquet.meta.json"]
+
+
+def test_a_staging_directory_in_a_store_is_synced(server: hub.Server, staging: Path) -> None:
+    """Another syncer commits while this one waits for its lock."""
+    said = run(server, staging, """
+        import pyarrow as pa
+        from contextlib import contextmanager
+        from safetensors_spark.publish import _sync_pending
+        from safetensors_spark.publish._staging import open_staging
+        from safetensors_spark.publish._sync_state import SyncState
+        place = "memory://staging"
+        for name in "abc":
+            write_shard(pa.table({"x": [name] * 5000}), staging_dir=place, run_id=name, schema=ShardSchema())
+        lock = _sync_pending.sync_lock
+        @contextmanager
+        def waited(place):
+            SyncState(open_staging(place), 90, 3600).begin()
+            with lock(place):
+                yield
+        _sync_pending.sync_lock = waited
+        show(sync_pending(place, repo_id="me/points"))
+        print(remaining_budget(place), [shard.path_in_repo for shard in list_pending(place)])
+    """)  # fmt: skip
+    report, rest = said.splitlines()
+    assert json.loads(report)["n_committed"] == 3
+    assert rest == "88 []"
+    assert len(tree(server)) == 3
 
 
 def test_a_body_that_was_changed_after_it_was_staged_is_not_committed(server: hub.Server, staging: Path) -> None:

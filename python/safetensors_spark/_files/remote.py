@@ -234,6 +234,12 @@ class _RemoteFile(RawIOBase):
         self._at += len(found)
         return found
 
+    def readinto(self, buffer: Any) -> int:
+        """What `io.BufferedReader` asks for."""
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
     def _read(self, size: int) -> bytes:
         if self._file.tell() != self._at:
             self._file.seek(self._at)

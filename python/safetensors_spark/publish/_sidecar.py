@@ -131,9 +131,13 @@ def parse_sidecar(content: bytes, name: str) -> Sidecar:
             raise _refusal(name, f"`{field}` is {json.dumps(value)[:100]}, expected {_KINDS[kind]}")
     if not re.fullmatch(r"[0-9a-f]{64}", fields["sha256"]):
         raise _refusal(name, f"`sha256` is `{fields['sha256'][:100]}`, expected 64 hexadecimal digits")
-    for field, wanted in (("moves", int), ("dataset", dict)):
+    for field, wanted in (("moves", int), ("dataset", dict), ("synced", dict), ("failed", dict)):
         if field in fields and type(fields[field]) is not wanted:
             raise _refusal(name, f"`{field}` is {json.dumps(fields[field])[:100]}, expected {_KINDS[wanted]}")
+    for field in ("id", "prefix", "role") if "dataset" in fields else ():
+        value = fields["dataset"].get(field)
+        if type(value) is not str:
+            raise _refusal(name, f"`dataset.{field}` is {json.dumps(value)[:100]}, expected {_KINDS[str]}")
     return Sidecar(fields)
 
 

@@ -207,7 +207,7 @@ class Sync:
         body: Any = shard.parquet_path
         if not isinstance(body, Path):
             body = opened.enter_context(self.staging.open(f"{PENDING_DIRNAME}/{shard.name}"))
-            body = body if isinstance(body, io.BufferedIOBase) else io.BufferedReader(body)
+            body = body if isinstance(body, io.BufferedIOBase) else io.BufferedReader(body, 1 << 20)
         # The client hashes the body, to know whether the Hub has it.
         made = CommitOperationAdd(shard.path_in_repo, body)
         if made.upload_info.sha256.hex() != sidecar.sha256:

@@ -73,22 +73,29 @@ def sync_pending(
     from safetensors_spark.publish._hub import HubRepo
     from safetensors_spark.publish._sync import Sync
 
-    sync = Sync(
-        open_staging(staging_dir),
-        HubRepo(repo_id, repo_type, revision or "main", token),
-        SyncState(open_staging(staging_dir), budget, window_s),
-        max(1, min(max_batch, _MOST_FILES)),
-        max(0, max_retries),
-        commit_prefix,
-        progress,
-    )
+    staging = open_staging(staging_dir)
+    hub = HubRepo(repo_id, repo_type, revision or "main", token)
+
+    def begun() -> Sync:
+        return Sync(
+            staging,
+            hub,
+            SyncState(staging, budget, window_s),
+            max(1, min(max_batch, _MOST_FILES)),
+            max(0, max_retries),
+            commit_prefix,
+            progress,
+        )
+
     if dry_run:
-        return sync.dry_run()
+        return begun().dry_run()
     with sync_lock(staging_dir):
-        repair(sync.staging)
+        # Another syncer may have written its state while this one waited.
+        sync = begun()
+        repair(staging)
         sync.run(create_pr)
         if keep is not None:
-            _remove_synced(sync.staging, timedelta(days=keep))
+            _remove_synced(staging, timedelta(days=keep))
     return sync.report
 
 
@@ -113,7 +120,9 @@ def _remove_synced(staging: Staging, age: timedelta) -> None:
         dataset = sidecar.dataset and str(sidecar.dataset.get("id"))
         if dataset and not _is_synced(staging, dataset):
             continue
-        if datetime.fromisoformat(str(sidecar.fields.get("synced", {}).get("at"))) < limit:
+        # What somebody else has moved there does not say when.
+        at = (sidecar.fields.get("synced") or {}).get("at")
+        if at and datetime.fromisoformat(at) < limit:
             staging.delete(f"{SYNCED_DIRNAME}/{shard.name}")
             staging.delete(sidecar_of(f"{SYNCED_DIRNAME}/{shard.name}"))
 

@@ -33,8 +33,16 @@ class SyncState:
 
     @property
     def _commits(self) -> list[float]:
-        since = time.time() - self.window_s
+        return self._since(self.window_s)
+
+    def _since(self, seconds: float) -> list[float]:
+        since = time.time() - seconds
         return [one for one in self._fields.get("commits", ()) if since < one]
+
+    @property
+    def _kept_s(self) -> float:
+        """How long commits are remembered: another call may have a longer window."""
+        return max(self.window_s, WINDOW_S)
 
     @property
     def remaining(self) -> int:
@@ -51,12 +59,12 @@ class SyncState:
     def begin(self) -> float:
         """Count a commit, before it is made: its answer may be lost."""
         now = time.time()
-        self._put(commits=[*self._commits, now])
+        self._put(commits=[*self._since(self._kept_s), now])
         return now
 
     def withdraw(self, begun: float) -> None:
         """Do not count a commit that the Hub has refused."""
-        self._put(commits=[one for one in self._commits if one != begun])
+        self._put(commits=[one for one in self._since(self._kept_s) if one != begun])
 
     def pull_request(self, repo: str) -> str | None:
         """The revision of the pull request to this repository that is not complete."""
