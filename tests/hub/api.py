@@ -334,10 +334,13 @@ class Hub:
 
     def discussion(self, request: Request, kind: str, name: str, number: str) -> Answer:
         repo = self.repo(request, kind, name)
+        if int(number) not in repo.pulls:
+            raise RefusedError(404, "Discussion not found")
         start, title = repo.pulls[int(number)]
+        status = "merged" if int(number) in repo.merged else "open"
         return Answer({
             "num": int(number), "title": title, "author": {"name": "me"}, "createdAt": repo.commits[0].at,
-            "status": "open", "repo": {"name": name, "type": kind.rstrip("s")}, "isPullRequest": True, "events": [],
+            "status": status, "repo": {"name": name, "type": kind.rstrip("s")}, "isPullRequest": True, "events": [],
             "changes": {"base": f"refs/heads/{start}"}, "filesWithConflicts": [], "diff": "",
         })  # fmt: skip
 

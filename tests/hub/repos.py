@@ -67,6 +67,7 @@ class Repo:
     branches: dict[str, Commit] = field(default_factory=dict)
     tags: dict[str, Commit] = field(default_factory=dict)
     pulls: dict[int, tuple[str, str]] = field(default_factory=dict)
+    merged: set[int] = field(default_factory=set)
     commits: list[Commit] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -106,6 +107,7 @@ class Repo:
         """Put what a pull request changed onto its target."""
         with self.lock:
             start, title = self.pulls[number]
+            self.merged.add(number)
             target, tree, head = self.at(start), self.at(start).tree, self.branches[f"refs/pr/{number}"]
             changes: dict[str, Blob | None] = {path: blob for path, blob in head.tree.items() if tree.get(path) != blob}
             changes.update({path: None for path in tree if path not in head.tree})

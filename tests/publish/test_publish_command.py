@@ -112,6 +112,14 @@ def test_a_hub_that_cannot_be_reached_is_one_line(server: hub.Server, points: Pa
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("status", [400, 429])
+def test_a_repository_that_the_hub_does_not_make_is_one_line(server: hub.Server, points: Path, status: int) -> None:
+    server.fail(path="/api/repos/create", status=status, message="not now", count=None)
+    done = publish(server, "dataset", points, "me/points")
+    said = f"safetensors-spark: the Hub does not make me/points: {status}: not now. Nothing was changed.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_a_dry_run_says_what_would_be_committed(server: hub.Server, tmp_path: Path) -> None:
     client(server, 'api.create_repo("me/points", repo_type="dataset")')
     stage_bytes(tmp_path / "staging", "a.parquet")

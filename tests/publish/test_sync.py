@@ -211,6 +211,20 @@ def test_a_pull_request_that_is_not_complete_is_continued(server: hub.Server, st
     assert found == {"refs/pr/1"}
 
 
+def test_a_pull_request_that_was_merged_is_not_continued(server: hub.Server, staging: Path) -> None:
+    shards(staging, 4)
+    sync(server, staging, create_pr=True, max_batch=2, budget=1)
+    run(server, staging, "from huggingface_hub import *; merge_pull_request('me/points', 1, repo_type='dataset')")
+    sync(server, staging, create_pr=True, max_batch=2)
+    assert sidecar(staging, "synced", "s0003.parquet")["synced"]["revision"] == "refs/pr/2"
+
+
+def test_a_pull_request_is_for_main(server: hub.Server, staging: Path) -> None:
+    shards(staging, 1)
+    code = "try: sync(create_pr=True, revision='dev')\nexcept InvalidWriteError as error: print(error)"
+    assert "a pull request is for `main`, and revision is `dev`" in run(server, staging, code)
+
+
 def test_one_syncer_at_a_time(server: hub.Server, staging: Path) -> None:
     shards(staging, 1)
     fault = server.fail(**COMMITS, delay=4)

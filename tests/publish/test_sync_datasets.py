@@ -194,3 +194,12 @@ def test_a_new_card_has_metadata_and_how_to_load(tmp_path: Path) -> None:
     assert made.startswith("---\n# Made by safetensors-spark\ntags:\n- safetensors\nsize_categories:\n- n<1K\n")
     assert 'open_dataset("hf://datasets/me/points/data")' in made
     assert "\n# points\n" in made
+
+
+def test_what_follows_a_mark_without_the_other_one_is_its_authors(tmp_path: Path) -> None:
+    manifest = parse_manifest((write(tmp_path / "points", 10) / MANIFEST).read_bytes(), MANIFEST)
+    made = with_card(None, manifest, "me/points", "").decode()
+    card = made.replace("<!-- End of what safetensors-spark made -->\n", "My own text\n").encode()
+    for _ in range(3):
+        card = with_card(card, manifest, "me/points", "")
+        assert "My own text" in card.decode()

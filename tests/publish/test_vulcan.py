@@ -42,6 +42,7 @@ def read(shard: StagedShard) -> dict[str, list[Any]]:
 
 
 def test_the_signature_is_the_specifications() -> None:
+    assert (vulcan.PENDING_DIRNAME, vulcan.SYNCED_DIRNAME, vulcan.FAILED_DIRNAME) == ("pending", "synced", "failed")
     signature = inspect.signature(vulcan.write_shard)
     assert [(one.name, one.kind.name, one.default) for one in signature.parameters.values()] == [
         ("df", "POSITIONAL_OR_KEYWORD", inspect.Parameter.empty),
@@ -243,6 +244,12 @@ def test_a_geometry_of_other_keys_or_values_is_a_value_error(
 ) -> None:
     with pytest.raises(ValueError, match=what):
         write(tmp_path, geometry=geometry)
+
+
+@pytest.mark.parametrize("name", ["geometry", "solver", "provenance"])
+def test_geometry_solver_and_provenance_are_mappings(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is 'newton', expected a dictionary"):
+        write(tmp_path, **{name: "newton"})
 
 
 def test_validate_schema_refuses_what_a_shard_is_not() -> None:

@@ -476,3 +476,19 @@ def test_a_disk_that_is_full_when_the_sidecar_is_written_leaves_no_half_pair(
     assert files(tmp_path)["pending"] == []
     stage(tmp_path)
     assert len(list_pending(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.list_(pa.float32())])
+def test_floats_may_be_rounded_and_do_not_become_infinite(tmp_path: Path, kind: pa.DataType) -> None:
+    def write(run_id: str, *numbers: float) -> list[Any]:
+        rows = pa.table({"x": list(numbers) if kind == pa.float32() else [list(numbers)]})
+        shard = write_shard(rows, staging_dir=tmp_path, run_id=run_id, schema=ShardSchema(columns={"x": kind}))
+        found: list[Any] = pq.read_table(shard.parquet_path)["x"].to_pylist()
+        return found
+
+    inf = float("inf")
+    assert write("a", 0.1, inf) in ([np.float32(0.1), inf], [[np.float32(0.1), inf]])
+    with pytest.raises(
+        InvalidShardError, match=r"column `x` is .*double.*, and has numbers that are infinite as .*float"
+    ):
+        write("b", inf, 1e300)

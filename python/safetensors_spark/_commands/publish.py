@@ -136,7 +136,7 @@ def sync_directory(args: argparse.Namespace) -> int:
 
 def publish_dataset(args: argparse.Namespace) -> int:
     from safetensors_spark.publish import retry_failed, stage_dataset
-    from safetensors_spark.publish._hub import FailedError, HubRepo
+    from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError
 
     if not Path(args.path).is_dir():
         raise FileNotFoundError(f"{args.path} is no folder of this machine. Use stage_dataset and `publish sync`.")
@@ -146,6 +146,8 @@ def publish_dataset(args: argparse.Namespace) -> int:
         raise SafetensorsSparkError(
             f"the Hub cannot be reached: {error}. Try again later; nothing was changed."
         ) from None
+    except (ConflictError, LimitedError, RefusedError) as error:
+        raise SafetensorsSparkError(f"the Hub does not make {args.repo}: {error}. Nothing was changed.") from None
     staging = _hidden_staging(args)
     if staging.exists():
         # What an earlier run has left goes on.

@@ -79,7 +79,8 @@ def _marks(prefix: str) -> tuple[str, str]:
 
 
 def _with_part(text: str, part: str, begin: str, end: str) -> str:
-    found = re.search(rf"{re.escape(begin)}\n.*?{re.escape(end)}\n?", text, re.DOTALL)
+    # Where the author has deleted one of the marks, what follows the other one is the author's.
+    found = re.search(rf"{re.escape(begin)}\n(?:(?!{re.escape(begin)}).)*?{re.escape(end)}\n?", text, re.DOTALL)
     if found:
         return text[: found.start()] + f"{begin}\n{part}{end}\n" + text[found.end() :]
     gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"

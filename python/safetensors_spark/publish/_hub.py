@@ -19,7 +19,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from safetensors_spark._errors import HubAccessError
+from safetensors_spark._errors import HubAccessError, InvalidWriteError
 from safetensors_spark._files.secrets import without_secrets
 
 # Paths that are asked for in one request.
@@ -71,7 +71,7 @@ class HubRepo:
 
     def __init__(self, repo_id: str, repo_type: str, revision: str, token: str | bool | None) -> None:
         if repo_type not in REPO_TYPES:
-            raise ValueError(f"repo_type is {repo_type!r}, expected dataset, model or space.")
+            raise InvalidWriteError(f"repo_type is {repo_type!r}, expected dataset, model or space.")
         self.repo_id, self.repo_type, self.revision = repo_id, repo_type, revision
         self._token = token
         self._api = HfApi(token=token)
@@ -122,6 +122,15 @@ class HubRepo:
         """Open a pull request, and return its revision."""
         made = self._call(lambda: self._api.create_pull_request(**self._of, title=title))
         return str(made.git_reference)
+
+    def is_open(self, pull_request: str) -> bool:
+        """Whether a pull request may get more commits: it is neither merged nor closed, and it is there."""
+        number = int(pull_request.rpartition("/")[2])
+        try:
+            found = self._call(lambda: self._api.get_discussion_details(**self._of, discussion_num=number))
+        except HubAccessError:
+            return False
+        return found.status in ("open", "draft")
 
     def upload(self, additions: Sequence[CommitOperationAdd]) -> None:
         """Send the bytes of large files, which no revision has yet."""

@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from safetensors_spark._errors import InvalidShardError
 
@@ -125,14 +126,25 @@ def check_columns(table: pa.Table, wanted: pa.Schema) -> None:
             continue
         column = table[name]
         try:
-            column.cast(field_.type)
+            cast = column.cast(field_.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             faults.append(f"column `{name}` is {column.type}, expected {field_.type} ({str(error)[:200]})")
             continue
+        # Arrow rounds floats to narrower ones, whatever becomes of them.
+        if column.type != cast.type and _infinite(cast) > _infinite(column):
+            faults.append(f"column `{name}` is {column.type}, and has numbers that are infinite as {field_.type}")
         if column.null_count and not field_.nullable:
             faults.append(f"column `{name}` has no value in {column.null_count:,} of {len(table):,} rows")
     if faults:
         raise InvalidShardError(f"the rows cannot be staged: {'; '.join(faults)}. Nothing was written.")
+
+
+def _infinite(column: pa.ChunkedArray) -> int:
+    """How many floats of the column, or of its lists, are infinite."""
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    while any(is_list(column.type) for is_list in lists):
+        column = pc.list_flatten(column)
+    return (pc.sum(pc.is_inf(column.cast(pa.float64()))).as_py() or 0) if pa.types.is_floating(column.type) else 0
 
 
 def _set(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray, nullable: bool = True) -> pa.Table:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from hashlib import sha1
 from itertools import islice
 from pathlib import Path
@@ -105,14 +106,21 @@ class Sync:
         self.report.n_committed = len(self._committed)
         self.report.n_remaining = lost + sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
         if create_pr and not self.report.n_remaining:
-            self._state.set_pull_request(self._hub.repo_id, None)
+            self._state.set_pull_request(self._repo, None)
+
+    @property
+    def _repo(self) -> str:
+        """Repositories of different types may have one name."""
+        return f"{self._hub.repo_type}s/{self._hub.repo_id}"
 
     def _to_pull_request(self) -> None:
         waiting = list(pairs(self.staging, PENDING_DIRNAME))
-        known = self._state.pull_request(self._hub.repo_id)
+        known = self._state.pull_request(self._repo)
+        if known is not None and not self._again(partial(self._hub.is_open, known)):
+            known = None
         if waiting and known is None:
             known = self._again(lambda: self._hub.pull_request(f"{self._prefix} {len(waiting)} files"))
-            self._state.set_pull_request(self._hub.repo_id, known)
+            self._state.set_pull_request(self._repo, known)
         self._hub.revision = known or self._hub.revision
 
     def _run(self) -> None:

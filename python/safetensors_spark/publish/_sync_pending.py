@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
+from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._extras import require
 from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.publish._sidecar import sidecar_of
@@ -56,7 +57,7 @@ def sync_pending(
         budget: the most commits in `window_s` seconds.
         max_batch: the most files of a commit, up to 100, which is what the Hub recommends.
         max_retries: how often a request that failed, or a commit in conflict with another one, is made again.
-        create_pr: commit to a pull request. One that is not complete is continued.
+        create_pr: commit to a pull request for `main`. One that is not complete is continued while it is open.
         revision: the branch; `main` by default.
         dry_run: ask what would be committed, and change nothing.
         commit_prefix: the first words of the messages of commits.
@@ -64,6 +65,7 @@ def sync_pending(
         progress: called with each file that is in the repository now, and its length.
 
     Raises:
+        InvalidWriteError: `repo_type` is none, or `revision` is given for a pull request.
         HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
             stays pending.
         StagingBusyError: another syncer is running.
@@ -73,6 +75,11 @@ def sync_pending(
     from safetensors_spark.publish._hub import HubRepo
     from safetensors_spark.publish._sync import Sync
 
+    if create_pr and revision not in (None, "main"):
+        raise InvalidWriteError(
+            f"a pull request is for `main`, and revision is `{revision}`. Leave one of the two out; to add to a pull "
+            "request that is there, name it alone, such as refs/pr/1."
+        )
     staging = open_staging(staging_dir)
     hub = HubRepo(repo_id, repo_type, revision or "main", token)
 

@@ -57,7 +57,7 @@ def write_shard(
         OSError: the staging directory cannot be written. Nothing is left but, at worst, a file that `prune_orphans`
             removes.
     """
-    blob = dict(provenance or {})
+    blob = checked_blob("provenance", provenance)
     return stage_rows(df, staging_dir, run_id, schema, blob, {"provenance": blob})
 
 
@@ -101,6 +101,13 @@ def stage_rows(
             )  # fmt: skip
 
         return put_in_place(staging, draft, name, written, sidecar, lambda file: same_rows(draft, file, ignored))
+
+
+def checked_blob(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A dictionary for the metadata. Raises `InvalidShardError`."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidShardError(f"{name} is {str(value)[:100]!r}, expected a dictionary.")
+    return dict(value or {})
 
 
 def json_text(value: Mapping[str, Any]) -> bytes:

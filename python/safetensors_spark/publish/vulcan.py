@@ -20,14 +20,18 @@ from safetensors_spark._errors import InvalidShardError
 from safetensors_spark.publish._row_batches import Rows, tables
 from safetensors_spark.publish._shard_schema import CREATED_AT, RUN_ID, ShardSchema, check_columns, is_safe_run_id
 from safetensors_spark.publish._staged import StagedShard, ensure_staging_layout, list_pending, move_to
-from safetensors_spark.publish._write_shard import SCHEMA_VERSION_METADATA_KEY, json_text, stage_rows
+from safetensors_spark.publish._staging import FAILED_DIRNAME, PENDING_DIRNAME, SYNCED_DIRNAME
+from safetensors_spark.publish._write_shard import SCHEMA_VERSION_METADATA_KEY, checked_blob, json_text, stage_rows
 
 __all__ = [
+    "FAILED_DIRNAME",
     "GEOMETRY_KEY_COLUMNS",
     "GEOMETRY_KEY_SENTINEL",
+    "PENDING_DIRNAME",
     "PROVENANCE_METADATA_KEY",
     "REQUIRED_COLUMNS",
     "SCHEMA_VERSION_METADATA_KEY",
+    "SYNCED_DIRNAME",
     "StagedShard",
     "ensure_staging_layout",
     "is_safe_run_id",
@@ -132,12 +136,20 @@ def write_shard(
         bucket_bits=bucket_bits,
         provenance_key=PROVENANCE_METADATA_KEY,
     )
-    blob = {"geometry": keys, "solver": dict(solver or {}), "provenance": dict(provenance or {})}
+    blob = {
+        "geometry": keys,
+        "solver": checked_blob("solver", solver),
+        "provenance": checked_blob("provenance", provenance),
+    }
     return stage_rows(df, staging_dir, run_id, schema, blob, blob)
 
 
 def _geometry_keys(geometry: Mapping[str, Any]) -> dict[str, int]:
     """All keys. Raises `InvalidShardError`."""
+    if not isinstance(geometry, Mapping):
+        raise InvalidShardError(
+            f"geometry is {geometry!r}, expected a dictionary of {', '.join(GEOMETRY_KEY_COLUMNS)}."
+        )
     if unknown := sorted(map(str, geometry.keys() - set(GEOMETRY_KEY_COLUMNS))):
         raise InvalidShardError(f"geometry has `{unknown[0]}`, expected keys of {', '.join(GEOMETRY_KEY_COLUMNS)}.")
     given = {name: _whole(f"geometry[{name!r}]", value) for name, value in geometry.items() if value is not None}
