@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -212,3 +215,42 @@ def test_columns_that_the_source_has_not(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert "has no column `idd`" in done.stderr
     assert len(open_dataset(tmp_path / "a")) == 2
+
+
+def peak(*arguments: str) -> int:
+    """How many megabytes the command has used at most."""
+    code = (
+        "import resource, sys\nfrom safetensors_spark._commands.cli import main\nmain(sys.argv[1:])\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments, "--processes", "1"], capture_output=True, text=True)
+    return int(done.stdout.split()[-1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units")
+def test_small_files_of_large_rows_take_bounded_memory(tmp_path: Path) -> None:
+    """A file of some bytes, whose dictionary has one value of 4 MiB for all rows."""
+    values = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100, np.int32)), pa.array([b"a" * (4 << 20)]))
+    pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet", compression="zstd")
+    small = tmp_path / "small.parquet"
+    pq.write_table(pa.table({"x": values[:1]}), small)
+    least = peak("convert", str(small), str(tmp_path / "small"))
+    assert peak("convert", str(tmp_path / "x.parquet"), str(tmp_path / "d"), "--shard-size", "50") < least + 250
+    assert open_dataset(tmp_path / "d").shards[0].samples == 11
+
+
+def test_what_would_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 45,)})
+    assert "0.npy is no .npy" in refused(tar(tmp_path / "npy.tar", {"0.npy": header.getvalue()}))
+    with tarfile.open(tmp_path / "large.tar", "w") as out:
+        about = tarfile.TarInfo("0.bin")
+        about.size = 3 << 30
+        out.addfile(about)
+    os.truncate(tmp_path / "large.tar", 512 + about.size + 1024)
+    assert "the sample of 0.bin has more than 2,147,483,647 bytes" in refused(tmp_path / "large.tar")
+    folder = mds(tmp_path / "mds", [b"one"])
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0]["raw_data"]["bytes"] = 1 << 50
+    (folder / "index.json").write_text(json.dumps(index))
+    assert "shard.mds has 1,125,899,906,842,624 bytes, and shards have less than 4 GiB" in refused(folder)

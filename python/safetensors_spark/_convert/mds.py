@@ -17,6 +17,8 @@ from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.numpy_dtypes import Array
 
 _BYTES = 32 << 20
+# Offsets in a shard have 32 bits.
+_SHARD_BYTES = 1 << 32
 _TEXT, _RAW = ("str", "json"), ("bytes", "jpeg", "jpg", "png", "jpegarray")
 _NUMBERS = (
     "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
@@ -121,6 +123,11 @@ def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | No
     cells = tuple(zip(shard["column_names"], shard["column_encodings"], shard["column_sizes"], strict=True))
     path = folder / Path(shard["raw_data"]["basename"]).name
     samples, size = int(shard["samples"]), int(shard["raw_data"]["bytes"])
+    if not 0 <= size < _SHARD_BYTES:
+        raise InvalidWriteError(
+            f"{folder / 'index.json'} says that {path.name} has {size:,} bytes, and shards have less than "
+            "4 GiB. Copy it again."
+        )
     if path.is_file():
         return _Shard(size, path, cells, columns, samples, None)
     if not shard.get("compression"):

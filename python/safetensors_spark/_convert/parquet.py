@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,10 @@ from safetensors_spark._convert.arrow_rows import ragged_in, writable
 from safetensors_spark._convert.parquet_partitions import Value, partition_values
 from safetensors_spark._convert.source import Part, Rows, Source, files_in, reading, split, together
 
-_ROWS = 4096
+# Of a batch at most, of which the first rows and the row groups tell how many bytes rows have.
+_ROWS = 65_536
+_BYTES = 32 << 20
+_FIRST_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,9 @@ class _File:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
         with reading(self.path), pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(_ROWS, groups, self._names(file.schema_arrow.names)):
+            numbers = range(file.num_row_groups) if groups is None else groups
+            names = self._names(file.schema_arrow.names)
+            for batch in file.iter_batches(_rows_at_once(file, numbers, names), numbers, names):
                 yield Rows(self.path, first, self._whole(batch))
                 first += len(batch)
 
@@ -45,6 +50,23 @@ class _File:
         own = writable(batch)
         arrays = [*own.columns, *(value.repeated(len(batch)) for value in self.values)]
         return pa.RecordBatch.from_arrays(arrays, [*own.schema.names, *(value.column.name for value in self.values)])
+
+
+def _rows_at_once(file: Any, groups: Sequence[int], names: Sequence[str]) -> int:
+    """How many rows have few megabytes: those of images are large, and a dictionary may make small what is not."""
+    about = [file.metadata.row_group(group) for group in groups]
+    of_row: int = sum(one.total_byte_size for one in about) // max(1, sum(one.num_rows for one in about))
+    for batch in islice(file.iter_batches(_FIRST_ROWS, groups[:1], names), 1):
+        of_row = max(of_row, sum(map(_size, batch.columns)) // max(1, len(batch)))
+    return max(1, min(_ROWS, _BYTES // max(1, of_row)))
+
+
+def _size(column: Any) -> int:
+    import pyarrow as pa
+
+    dense = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    found: int = dense.nbytes
+    return found
 
 
 @dataclass(frozen=True)

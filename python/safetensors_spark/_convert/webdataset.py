@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _BYTES = 32 << 20
+# Of a sample: no value of Spark has more.
+_MOST = (1 << 31) - 1
 _TEXT = ("txt", "text", "json", "transcript")
 _NUMBERS = ("cls", "cls2", "class", "count", "index", "inx", "id")
 
@@ -90,13 +92,22 @@ class _Tar(Part):
                     )
                     raise InvalidWriteError(f"{self.path}: {member.name} {what}. Write the file again without it.")
                 if self.columns is None or column in self.columns:
-                    file = tar.extractfile(member)
-                    content = file.read() if file else b""
+                    content = self._content(tar, member, _MOST - size)
                     sample[column] = self._value(member.name, column, content)
                     size += len(content)
             _check_end(tar)
         if sample:
             yield sample, size
+
+    def _content(self, tar: tarfile.TarFile, member: tarfile.TarInfo, room: int) -> bytes:
+        file = tar.extractfile(member)
+        content = file.read(room + 1) if file and member.size <= room else b""
+        if max(len(content), member.size) > room:
+            raise InvalidWriteError(
+                f"{self.path}: the sample of {member.name} has more than {_MOST:,} bytes, and each is held in memory. "
+                "Leave columns out with `--columns`."
+            )
+        return content
 
     def _value(self, member: str, column: str, content: bytes) -> Any:
         last = column.rpartition(".")[2]
@@ -107,7 +118,7 @@ class _Tar(Part):
                 return int(content)
             if last == "npy":
                 return np.load(io.BytesIO(content))
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             raise InvalidWriteError(f"{self.path}: {member} is no .{last} ({error}).") from None
         return content
 

@@ -61,8 +61,24 @@ def _of_tensors(name: str, column: Any, is_ragged: bool) -> Chunk:
 def _in_one(column: Any) -> Any:
     import pyarrow as pa
 
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return _of_64_bits(column)
+    array = pa.chunked_array([_of_64_bits(chunk) for chunk in column.chunks] or [_of_64_bits(column.combine_chunks())])
+    array = array.combine_chunks()
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _of_64_bits(array: Any) -> Any:
+    """Text and bytes with offsets of 64 bits, and not by a dictionary: those of 32 bits end at 2 GiB."""
+    import pyarrow as pa
+
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return array
+    wide = pa.large_string() if pa.types.is_string(kind) else pa.large_binary()
+    if isinstance(array, pa.DictionaryArray):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(wide)).dictionary_decode()
+    return array.cast(wide)
 
 
 def whole(name: str, column: Any) -> Any:
