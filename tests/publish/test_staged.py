@@ -250,6 +250,22 @@ def test_a_wrong_field_of_a_sidecar_is_named(tmp_path: Path, field: str, value: 
     assert what in str(error.value)
 
 
+def test_drafts_are_in_the_folder_of_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only there the process surely may write, and on one file system with the file."""
+    drafts: list[Path] = []
+    rename = Path.rename
+
+    def noted(self: Path, target: Path) -> Path:
+        drafts.append(self)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", noted)
+    for name in ("_sync.json", "pending/a"):
+        open_staging(tmp_path).put(name, b"{}")
+        assert (tmp_path / name).read_bytes() == b"{}"
+    assert [draft.parent for draft in drafts] == [tmp_path, tmp_path / "pending"]
+
+
 def test_a_sidecar_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = Path(stage_bytes(tmp_path, "a.parquet").sidecar_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))

@@ -68,7 +68,7 @@ class LocalStaging:
 
     def put(self, name: str, content: bytes) -> None:
         with self._written(name, content) as draft:
-            self._target.move([(f"{_folder(name)}/{draft.name}", name)])
+            self._target.move([(self._name(draft), name)])
 
     def create(self, name: str, content: bytes) -> bool:
         with self._written(name, content) as draft:
@@ -78,11 +78,14 @@ class LocalStaging:
     def _written(self, name: str, content: bytes) -> Iterator[Path]:
         draft = self.draft(name)
         try:
-            with explained(self.path(name)), self._target.create(f"{_folder(name)}/{draft.name}") as file:
+            with explained(self.path(name)), self._target.create(self._name(draft)) as file:
                 file.write(content)
             yield draft
         finally:
             self.discard(draft)
+
+    def _name(self, draft: Path) -> str:
+        return draft.relative_to(self._root).as_posix()
 
     def draft(self, name: str) -> Path:
         path = self.path(name)
@@ -148,10 +151,6 @@ def explained(place: Path | str) -> Iterator[None]:
             f"{place} cannot be written: {error.strerror or error}. Nothing of it is staged. Make room, "
             "or sync what is pending, and write it again.",
         ) from error
-
-
-def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
 
 
 def _host() -> str:
