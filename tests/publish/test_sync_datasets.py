@@ -1,12 +1,15 @@
 """Datasets on the Hub: every revision is a whole dataset."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
+from huggingface_hub import DatasetCard
 
 import hub
 from safetensors_spark._files.manifest import MANIFEST, parse_manifest
@@ -157,6 +160,37 @@ def test_the_dataset_is_read_from_the_hub(server: hub.Server, staging: Path, tmp
     assert json.loads(said) == [10, [2100.0, 2101.0]]
 
 
+@pytest.mark.parametrize(
+    ("fault", "card"),
+    [
+        # The client has a card looked at, and does not send one that is no text.
+        ({"path": "/api/validate-yaml", "status": 400}, b"---\nlicense: none\n---\nMine\n"),
+        ({"path": "/commit/", "files": "README.md", "status": 422}, b"Mine\n"),
+        ({"path": "never"}, b"\xff\xfe"),
+    ],
+)
+def test_a_card_that_is_refused_does_not_hold_the_data(
+    server: hub.Server, staging: Path, tmp_path: Path, fault: dict[str, Any], card: bytes
+) -> None:
+    # As Git would bring it: the client refuses some of them itself.
+    lines = [
+        {"key": "header", "value": {"summary": "card"}},
+        {"key": "file", "value": {"path": "README.md", "content": b64encode(card).decode(), "encoding": "base64"}},
+    ]
+    push = Request(f"{server.url}/api/datasets/{REPO}/commit/main", "\n".join(map(json.dumps, lines)).encode())
+    push.add_header("Authorization", f"Bearer {hub.WRITE}")
+    urlopen(push).close()
+    before = tree(server)["README.md"]
+    path = write(tmp_path / "points", 4)
+    stage_dataset(path, staging_dir=staging)
+    server.fail(**{"count": None, "message": "no such license", **fault})
+    report = sync(server, staging)
+    assert (report["n_failed"], report["n_remaining"]) == (0, 0)
+    assert "README.md was refused, and is as it was before. The dataset is published." in report["errors"][0]
+    assert {*shards(path), MANIFEST} <= set(tree(server))
+    assert tree(server)["README.md"] == before
+
+
 MADE = "<!-- Made by safetensors-spark -->"
 
 
@@ -166,8 +200,8 @@ MADE = "<!-- Made by safetensors-spark -->"
         (b"# Mine\n", "# Mine\n\n" + MADE),
         (b"---\nlicense: mit\n---\n# Mine\n", "---\nlicense: mit\n# Made by"),
         (
-            b'---\n"tags": [a]\nsize_categories: [b]\n---\nText',
-            '---\n"tags": [a]\nsize_categories: [b]\n---\nText\n\n' + MADE,
+            b'---\n"tags": [a]\nsize_categories: [b]\nconfigs: []\n---\nText',
+            '---\n"tags": [a]\nsize_categories: [b]\nconfigs: []\n---\nText\n\n' + MADE,
         ),
         (b"---\n{license: mit}\n---\nText\n", "---\n{license: mit}\n---\nText\n"),
         (b"---\na line\n\nText\n---\nmore\n", "---\na line\n\nText\n---\nmore\n"),
@@ -203,3 +237,40 @@ def test_what_follows_a_mark_without_the_other_one_is_its_authors(tmp_path: Path
     for _ in range(3):
         card = with_card(card, manifest, "me/points", "")
         assert "My own text" in card.decode()
+
+
+def test_the_size_of_a_repository_is_that_of_all_its_datasets(tmp_path: Path) -> None:
+    manifest = parse_manifest((write(tmp_path / "points", 600) / MANIFEST).read_bytes(), MANIFEST)
+    train = with_card(None, manifest, "me/points", "train")
+    both = with_card(train, manifest, "me/points", "test")
+    assert metadata(train)["size_categories"] == ["n<1K"]
+    assert metadata(both)["size_categories"] == ["1K<n<10K"]
+    assert with_card(both, manifest, "me/points", "train") == both
+
+
+@pytest.mark.parametrize(
+    ("front", "added"),
+    [
+        ("", {"tags", "size_categories", "viewer", "configs"}),
+        ("license: mit\n", {"tags", "size_categories", "viewer", "configs"}),
+        ("tags: [a]\nviewer: true\n", {"size_categories", "configs"}),
+        # Rows of Parquet beside the dataset, which `load_dataset` reads.
+        ("configs:\n- config_name: rows\n  data_files: data/*.parquet\n", {"tags", "size_categories"}),
+        (
+            "pretty_name: 'a: b'\nlanguage:\n- en\nextra: {a: [1, 2]}\n",
+            {"tags", "size_categories", "viewer", "configs"},
+        ),
+    ],
+)
+def test_the_client_reads_the_metadata_of_a_card(tmp_path: Path, front: str, added: set[str]) -> None:
+    manifest = parse_manifest((write(tmp_path / "points", 10) / MANIFEST).read_bytes(), MANIFEST)
+    card = f"---\n{front}---\nMine\n".encode()
+    found, given = metadata(with_card(card, manifest, "me/points", "")), metadata(card)
+    assert {name: found[name] for name in given} == given
+    assert set(found) - set(given) == added
+
+
+def metadata(card: bytes) -> dict[str, Any]:
+    """As the Hub's client reads it."""
+    found: dict[str, Any] = DatasetCard(card.decode()).data.to_dict()
+    return found

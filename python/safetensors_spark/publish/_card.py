@@ -40,7 +40,8 @@ def with_card(card: bytes | None, manifest: Manifest, repo_id: str, prefix: str)
     line = "\r\n" if "\r\n" in text else "\n"
     front, body = _split(text.replace("\r\n", "\n"))
     title = "" if card is not None else f"# {repo_id.rpartition('/')[2]}\n\n"
-    made = _with_front(front, manifest) + _with_part(body or title, _part(manifest, repo_id, prefix), *_marks(prefix))
+    body = _with_part(body or title, _part(manifest, repo_id, prefix), *_marks(prefix))
+    made = _with_front(front, _samples(body)) + body
     return (mark + made.replace("\n", line)).encode("utf-8", "surrogateescape")
 
 
@@ -60,17 +61,26 @@ def _metadata(front: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else {} if found is None else None
 
 
-def _with_front(front: str, manifest: Manifest) -> str:
+def _with_front(front: str, samples: int) -> str:
     """Metadata that the author has not given."""
     others = re.sub(rf"{_YAML_BEGIN}\n.*?{_YAML_END}\n", "", front, flags=re.DOTALL)
     given = _metadata(others) or {}
-    size = next((name for limit, name in _SIZES.items() if manifest.samples < limit), "n>1T")
-    ours = {name: value for name, value in (("tags", "safetensors"), ("size_categories", size)) if name not in given}
-    lines = "".join(f"{name}:\n- {value}\n" for name, value in ours.items())
-    made = f"{others}{_YAML_BEGIN}\n{lines}{_YAML_END}\n" if lines else others
+    size = next((name for limit, name in _SIZES.items() if samples < limit), "n>1T")
+    made: dict[str, Any] = {"tags": ["safetensors"], "size_categories": [size]}
+    if "configs" not in given:
+        # Else the Hub's viewer and `load_dataset` take the manifest or the index for the data.
+        made |= {"viewer": False, "configs": [{"config_name": "default", "data_files": "**/*.safetensors"}]}
+    ours = {name: value for name, value in made.items() if name not in given}
+    lines = yaml.safe_dump(ours, sort_keys=False) if ours else ""
+    whole = f"{others}{_YAML_BEGIN}\n{lines}{_YAML_END}\n" if lines else others
     # Not all ways to write a mapping can be continued so.
-    expected = given | {name: [value] for name, value in ours.items()}
-    return f"---\n{made if _metadata(made) == expected else others}---\n"
+    return f"---\n{whole if _metadata(whole) == given | ours else others}---\n"
+
+
+def _samples(body: str) -> int:
+    """The rows of all datasets that have a part of the card."""
+    parts = re.findall(r"^<!-- Made by safetensors-spark[^\n]* -->\n\n([\d,]+) rows? in ", body, re.MULTILINE)
+    return sum(int(count.replace(",", "")) for count in parts)
 
 
 def _marks(prefix: str) -> tuple[str, str]:

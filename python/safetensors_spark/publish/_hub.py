@@ -189,8 +189,9 @@ class HubRepo:
         except (TypeError, AttributeError):
             raise
         except ValueError as error:
-            # How the client says that LFS takes a file not at all, such as a file that is too large.
-            is_refused = str(error).startswith("LFS batch API returned errors")
+            # How the client says that LFS takes a file not at all, such as a file that is too large, or the Hub a card.
+            is_refused = str(error).startswith(("LFS batch API returned errors", "Invalid metadata in README.md"))
+            is_refused |= isinstance(error, UnicodeDecodeError)
             raise (RefusedError if is_refused else FailedError)(self._text(error)) from None
         # What networks, and the libraries below, raise.
         except Exception as error:

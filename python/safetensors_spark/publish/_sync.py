@@ -263,7 +263,7 @@ class Sync:
         """Commit the manifest of a dataset whose shards are all in the repository."""
         finals = self._finals(dataset)
         try:
-            self._again(lambda: self._attempt_dataset(dataset, finals))
+            self._commit_finals(dataset, finals)
         except RefusedError as error:
             for shard, _ in finals:
                 self._fail(shard, str(error))
@@ -279,7 +279,17 @@ class Sync:
     def _has_failed(self, dataset: str) -> bool:
         return any(_is_of(sidecar, dataset) for _, sidecar in pairs(self.staging, FAILED_DIRNAME))
 
-    def _attempt_dataset(self, dataset: str, finals: Sequence[_Pair]) -> None:
+    def _commit_finals(self, dataset: str, finals: Sequence[_Pair]) -> None:
+        try:
+            self._again(lambda: self._attempt_dataset(dataset, finals, has_card=True))
+        except RefusedError as error:
+            # It may be the card, with what its author wrote. The data does without it.
+            self._again(lambda: self._attempt_dataset(dataset, finals, has_card=False))
+            self.report.errors.append(
+                printable(f"{CARD} was refused, and is as it was before. The dataset is published. {error}")
+            )
+
+    def _attempt_dataset(self, dataset: str, finals: Sequence[_Pair], has_card: bool) -> None:
         self._put_back(dataset)
         if self._has_failed(dataset):
             raise _IncompleteError(
@@ -298,13 +308,16 @@ class Sync:
             manifest = parse_manifest(content, MANIFEST)
             self._check_shards(prefix, manifest, head)
             operations += [CommitOperationDelete(path) for path in self._replaced(prefix, manifest, head)]
-            before = self._hub.read(CARD, head)
-            card = with_card(before, manifest, self._hub.repo_id, prefix)
-            if self._hub.repo_type == "dataset" and card != before:
-                operations.append(CommitOperationAdd(CARD, card))
+            if has_card and self._hub.repo_type == "dataset":
+                operations += self._card(manifest, prefix, head)
             where = prefix or self._hub.repo_id
             commit = self._commit(operations, f"{self._prefix} {where}: {manifest.samples:,} rows", head)
         self._settle(finals, commit)
+
+    def _card(self, manifest: Manifest, prefix: str, head: str) -> list[CommitOperationAdd]:
+        before = self._hub.read(CARD, head)
+        card = with_card(before, manifest, self._hub.repo_id, prefix)
+        return [] if card == before else [CommitOperationAdd(CARD, card)]
 
     def _put_back(self, dataset: str) -> None:
         """Commit shards again that were committed, and that another dataset has deleted since."""
