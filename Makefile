@@ -9,6 +9,10 @@ UV := $(or $(shell command -v uv 2>/dev/null),.tools/uv/bin/uv)
 SPARKS = 40 42 $(if $(shell $(UV) python find '>=3.11' 2>/dev/null),43)
 PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/python*/site-packages/pyspark/jars
 
+# The Hub's client, which `.venv` does not have.
+PUBLISH = UV_PROJECT_ENVIRONMENT=.venv-publish $(UV)
+PUBLISH_GROUPS = --no-default-groups --extra publish --group publish
+
 LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
 LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 
@@ -34,8 +38,7 @@ endif
 # from which a classifier is trained.
 demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
-	@PYTHONPATH=tests UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) run --quiet --no-default-groups --extra publish --group publish \
-	  python -m hub.demo demo/digits
+	@PYTHONPATH=tests $(PUBLISH) run --quiet $(PUBLISH_GROUPS) python -m hub.demo demo/digits
 
 # Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
@@ -110,15 +113,16 @@ test-torch: jar $(UV)
 # Staging and the Hub: in an environment that has the extra alone, without Spark and PyTorch.
 test-publish: jar $(UV)
 	@echo "== $@: pytest, publish"
-	UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) sync --no-default-groups --extra publish --group publish
+	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
 	@time .venv-publish/bin/python -m pytest tests/publish
 	@echo "== $@: pytest, the oldest client of the Hub"
-	@time UV_PROJECT_ENVIRONMENT=.venv-publish $(UV) run --no-sync --with 'huggingface_hub==1.2.*' \
+	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.*' \
 	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py
 
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
+	$(PUBLISH) sync $(PUBLISH_GROUPS)
 	@for spark in $(SPARKS); do \
 	  echo "$(UV) sync: Spark $$spark"; \
 	  UV_PROJECT_ENVIRONMENT=.venv-spark$$spark $(UV) sync --no-group mlflow --no-group spark41 --group spark$$spark || exit 1; \
