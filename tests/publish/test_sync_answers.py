@@ -85,6 +85,14 @@ def test_a_branch_may_have_a_slash_or_be_a_pull_requests(server: hub.Server, sta
     assert "data/a.parquet" in server.history("me/points")[-1]["tree"]
 
 
+def test_a_path_that_the_client_refuses_fails_alone(server: hub.Server, staging: Path, tmp_path: Path) -> None:
+    stage_dataset(points(tmp_path / "points"), staging_dir=staging, path_in_repo="data/.git")
+    stage_bytes(staging, "a.parquet")
+    report = sync(server, staging)
+    assert (report["n_committed"], report["n_failed"]) == (1, 1)
+    assert "cannot update files under a '.git/' folder" in report["errors"][0]
+
+
 def test_a_file_that_lfs_refuses_fails_alone(server: hub.Server, staging: Path) -> None:
     for name in "abc":
         stage_bytes(staging, f"{name}.parquet", name.encode())

@@ -211,13 +211,16 @@ class Sync:
         return commit
 
     def _addition(self, shard: StagedShard, sidecar: Sidecar, opened: ExitStack) -> CommitOperationAdd:
-        """Raises `RefusedError` if the body is not what the sidecar says."""
+        """Raises `RefusedError` if the body is not what the sidecar says, or cannot have its path."""
         body: Any = shard.parquet_path
         if not isinstance(body, Path):
             body = opened.enter_context(self.staging.open(f"{PENDING_DIRNAME}/{shard.name}"))
             body = body if isinstance(body, io.BufferedIOBase) else io.BufferedReader(body, 1 << 20)
-        # The client hashes the body, to know whether the Hub has it.
-        made = CommitOperationAdd(shard.path_in_repo, body)
+        try:
+            # The client hashes the body, to know whether the Hub has it.
+            made = CommitOperationAdd(shard.path_in_repo, body)
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
         if made.upload_info.sha256.hex() != sidecar.sha256:
             raise RefusedError("it is not what was staged: its bytes have changed since")
         return made
