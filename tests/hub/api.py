@@ -127,13 +127,11 @@ class Hub:
             {"rfilename": path, **({"size": blob.size, "blobId": blob.oid} if request.asks("blobs") else {})}
             for path, blob in sorted(commit.tree.items())
         ]
-        whole = {
+        return Answer({
             "_id": "0", "id": name, "author": name.split("/")[0], "sha": commit.oid, "lastModified": commit.at,
             "createdAt": first.at, "private": repo.private, "gated": "auto" if repo.gated else False, "disabled": False,
             "downloads": 0, "likes": 0, "tags": [], "siblings": siblings,
-        }  # fmt: skip
-        asked = {"_id", "id", *request.query.get("expand", whole)}
-        return Answer({field: value for field, value in whole.items() if field in asked})
+        })  # fmt: skip
 
     def refs(self, request: Request, kind: str, name: str) -> Answer:
         repo = self.repo(request, kind, name)

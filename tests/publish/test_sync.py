@@ -74,15 +74,6 @@ def test_a_commit_has_at_most_100_files(server: hub.Server, staging: Path) -> No
     assert [len(one["changes"]) for one in server.history(REPO)][-3:] == [100, 100, 30]
 
 
-def test_a_sync_does_not_ask_for_the_names_of_all_files(server: hub.Server, staging: Path) -> None:
-    shards(staging, 100)
-    sync(server, staging)
-    shards(staging, 1, first=100)
-    server.forget()
-    sync(server, staging)
-    assert 0 < sum(one["sent"] for one in server.requests()) < 2000
-
-
 def test_an_answer_that_is_lost_never_commits_twice(server: hub.Server, staging: Path, xet: bool) -> None:
     expected = shards(staging, 3)
     fault = server.fail(**COMMITS, drop="after")

@@ -40,6 +40,37 @@ def test_append_of_another_kind_is_refused_before_any_job(spark: SparkSession, p
     assert listing(path) == before
 
 
+# What the dataset has, the rows and options of an append, and what the message must say.
+REMEDIES: dict[str, tuple[str, str, str, list[str], list[str]]] = {
+    "another length": (
+        "array(1, 2)",
+        "array(1, 2, 3)",
+        "",
+        ["I32 [3]", "dataset have I32 [2]", "Make the rows I32 [2] too", "overwrite", "`ragged`"],
+        ["or write all of them"],
+    ),
+    "another length by option": (
+        "array(1, 2)",
+        "array(1, 2, 3)",
+        '{"x": [3]}',
+        ["I32 [2]", "with I32 [3]", "Make the rows I32 [2] too", "overwrite", "`ragged`"],
+        ["or write all of them"],
+    ),
+    "another dtype": ("array(1F)", "array(1D)", "", ["as F32 [1]", "F64", "Cast", "F32", "`dtype`", "overwrite"], []),
+    "more dimensions": ("array(1)", "array(array(1))", "", ["I32 [1]", "I32 [1, 1]", "overwrite"], ["`ragged`"]),
+}
+
+
+@pytest.mark.parametrize("case", REMEDIES)
+def test_rows_unlike_the_dataset_s_say_what_can_be_done(spark: SparkSession, path: Path, case: str) -> None:
+    there, here, shapes, words, others = REMEDIES[case]
+    write(spark.sql(f"SELECT {there} AS x"), path, batch_size=1)
+    options = {"shapes": shapes} if shapes else {}
+    message = error_of(partial(write, spark.sql(f"SELECT {here} AS x"), path, batch_size=1, **options))
+    assert_says(message, *words)
+    assert [other for other in others if other in message] == []
+
+
 @pytest.mark.short
 def test_nothing_is_appended_to_rows_of_different_shapes(spark: SparkSession, path: Path) -> None:
     """As older versions let them be written: their manifests have no shape then."""

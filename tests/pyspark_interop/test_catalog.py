@@ -1,5 +1,6 @@
 """The catalog `safetensors`: tables by path, in SQL and in DataFrames, each judged by the files that it writes."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -160,10 +161,10 @@ def test_tensors_by_key_are_inserted_by_the_layout_in_the_name(spark: SparkSessi
 
 
 @pytest.mark.short
-def test_insert_by_key_takes_the_key_first_and_columns_by_position(spark: SparkSession, path: Path, table: str) -> None:
+def test_insert_by_key_takes_columns_where_they_were_written(spark: SparkSession, path: Path, table: str) -> None:
     spark.sql(f"CREATE TABLE {table} OPTIONS (name_col 'id') AS SELECT array(1F) AS x, array(2L) AS y, 0 AS id")
-    spark.sql(f"INSERT INTO {table} VALUES (1, array(3), array(4))")
-    spark.sql(f"INSERT INTO {table} SELECT 2 AS y, array(5) AS id, array(6)")
+    spark.sql(f"INSERT INTO {table} VALUES (array(3), array(4), 1)")
+    spark.sql(f"INSERT INTO {table} SELECT array(5) AS id, array(6), 2 AS y")
     spark.sql(f"INSERT INTO {table} (y, id, x) VALUES (array(8), 3, array(7))")
     spark.sql(f"INSERT INTO {table} BY NAME SELECT array(9) AS x, array(10) AS y, 4 AS id")
     spark.sql("SELECT array(12) AS y, 5 AS id, array(11) AS x").writeTo(table).append()
@@ -171,20 +172,71 @@ def test_insert_by_key_takes_the_key_first_and_columns_by_position(spark: SparkS
     assert found == {f"{key}__{column}": [2 * key + 1 + at] for key in range(6) for at, column in enumerate("xy")}
     before = listing(path)
     with no_job(spark):
-        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} SELECT array(1), array(2), 6")), "`id`", "ARRAY")
-        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (7, array(1))")), "ARITY_MISMATCH", "`id`")
+        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} SELECT 6, array(1), array(2)")), "`x`", "ARRAY")
+        assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (array(1), 7)")), "ARITY_MISMATCH", "`id`")
     assert listing(path) == before
 
 
-def test_numbers_by_key_are_inserted_by_name(spark: SparkSession, path: Path, table: str) -> None:
-    """Which of the columns had the keys is not recorded, and a number could be one."""
+def by_key(path: Path) -> dict[str, object]:
+    """All tensors of the dataset, by their names."""
+    return {key: tensor.array.tolist() for shard in Dataset(path).shards for key, tensor in load(shard).items()}
+
+
+@pytest.mark.short
+def test_numbers_by_key_are_inserted_by_position(spark: SparkSession, path: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} OPTIONS (name_col 'id') AS SELECT 1 AS y, 2 AS id, 3 AS z")
+    assert Dataset(path).manifest["key_place"] == 1
+    spark.sql(f"INSERT INTO {table} VALUES (4, 5, 6)")
+    # The order of an append's own rows changes nothing.
+    write(spark.sql("SELECT 8 AS id, 7 AS y, 9 AS z"), path, name_col="id")
+    spark.sql(f"INSERT INTO {table} SELECT 10, 11, 12")
+    spark.sql(f"INSERT OVERWRITE {table} SELECT y, id, z FROM VALUES (1, 2, 3), (4, 5, 6) AS t(y, id, z)")
+    spark.sql(f"INSERT INTO {table} (z, id, y) VALUES (9, 8, 7)")
+    assert by_key(path) == {"2__y": 1, "2__z": 3, "5__y": 4, "5__z": 6, "8__y": 7, "8__z": 9}
+    assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (1, 2)")), "ARITY_MISMATCH", "`id`")
+
+
+def test_keys_that_are_tensors_too_are_inserted_by_position(spark: SparkSession, path: Path, table: str) -> None:
+    write(spark.sql("SELECT 1 AS y, 2 AS id"), path, name_col="id", columns="y,id")
+    spark.sql(f"INSERT INTO {table} VALUES (3, 4)")
+    assert by_key(path) == {"2__y": 1, "2__id": 2, "4__y": 3, "4__id": 4}
+
+
+def test_numbers_by_key_of_an_older_version_are_inserted_by_name(spark: SparkSession, path: Path, table: str) -> None:
+    """Where the column of keys was is not recorded there, and a number could be one."""
     spark.sql(f"CREATE TABLE {table} OPTIONS (name_col 'id') AS SELECT 1 AS y, 2 AS id")
+    manifest = Dataset(path).manifest
+    del manifest["key_place"]
+    (path / MANIFEST).write_text(json.dumps(manifest | {"format_version": "1.2"}))
     spark.sql(f"INSERT INTO {table} SELECT 3 AS y, 4 AS id")
-    assert {key: tensor.array.tolist() for one in Dataset(path).shards for key, tensor in load(one).items()} == {
-        "2": 1,
-        "4": 3,
-    }
+    assert by_key(path) == {"2": 1, "4": 3}
+    assert "key_place" not in Dataset(path).manifest
     assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES (5, 6)")), "`id`", "AS id")
+
+
+@pytest.mark.short
+def test_ragged_columns_stay_ragged_when_rows_are_replaced(spark: SparkSession, path: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} OPTIONS (batch_size 2, ragged 'ids') AS SELECT array(1, 2) AS ids, array(1) AS x")
+    write(spark.sql("SELECT array(3) AS ids, array(2) AS x"), path, batch_size=2)
+    assert json.loads(Dataset(path).manifest["options"]["ragged"]) == ["ids"]
+
+    def kinds() -> list[str]:
+        return [column.get("kind", "fixed") for column in Dataset(path).manifest["schema"]]
+
+    other_lengths = "VALUES (array(1), array(5)), (array(2, 3, 4), array(6))"
+    spark.sql(f"INSERT OVERWRITE {table} {other_lengths}")
+    assert kinds() == ["ragged", "fixed"]
+    spark.sql(f"INSERT OVERWRITE {table} WITH (batch_size = 1) VALUES (array(7, 8), array(9))")
+    assert kinds() == ["ragged", "fixed"]
+    spark.sql("SELECT array(1, 2) AS ids, array(3) AS x").writeTo(table).overwrite(lit(True))
+    assert kinds() == ["ragged", "fixed"]
+    spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {other_lengths} AS t(ids, x) WHERE false")
+    spark.sql(f"INSERT INTO {table} {other_lengths}")
+    decoded = spark.read.format("safetensors").options(layout="rows", decode="true").load(str(path))
+    assert [tuple(row) for row in decoded.collect()] == [([1], [5]), ([2, 3, 4], [6])]
+    # What an option names comes first.
+    spark.sql(f"INSERT OVERWRITE {table} WITH (batch_size = 2, ragged = 'x') {other_lengths.replace('2, 3, 4', '2')}")
+    assert kinds() == ["fixed", "ragged"]
 
 
 @pytest.mark.short

@@ -91,7 +91,7 @@ def test_booleans_dates_and_timestamps(spark: SparkSession, path: Path) -> None:
 def test_fixed_columns_alone_have_no_kinds(spark: SparkSession, path: Path) -> None:
     dataset = write_kinds(spark, path, "x array<float>, ok boolean", ([1.5], True))
     assert dataset.shard.read_bytes() == official({"x": np.array([[1.5]], np.float32), "ok": np.array([True])}, {})
-    assert dataset.manifest["format_version"] == "1.2"
+    assert dataset.manifest["format_version"] == "1.3"
     assert [column["type"] for column in dataset.manifest["schema"]] == ["array<float>", "boolean"]
 
 
@@ -230,6 +230,13 @@ def test_an_append_of_another_kind_is_refused(spark: SparkSession, path: Path) -
         message = error_of(lambda: write(df, path, batch_size=1, ragged="x"))
     assert_says(message, "column `x` as fixed", "with ragged", "overwrite")
     assert listing(path) == before
+
+
+def test_text_and_bytes_may_be_named_as_ragged(spark: SparkSession, path: Path) -> None:
+    """They are stored so in any case."""
+    dataset = write_kinds(spark, path, "x array<int>, t string, raw binary", ([1], "a", b"a"), ragged="x,t,raw")
+    assert [column["kind"] for column in dataset.manifest["schema"]] == ["ragged", "text", "binary"]
+    assert dataset.manifest["options"]["ragged"] == "x,t,raw"
 
 
 def test_an_append_is_ragged_where_the_dataset_is(spark: SparkSession, path: Path) -> None:

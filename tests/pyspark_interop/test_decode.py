@@ -346,3 +346,35 @@ def test_path_table_decodes_if_its_catalog_says_so(spark: SparkSession, path: Pa
     assert spark.table(f"decoded.long.`{path}`").columns == ["tensor_key", "tensor"]
     late = spark.sql(f"SELECT * FROM safetensors.`{path}` WITH (decode = true)")
     assert_says(error_of(late.collect), "`decode`", "spark.sql.catalog.safetensors.decode")
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("layout", ["rows", "wide"])
+def test_a_column_that_no_shard_has_is_an_error_with_the_nearest_name(
+    spark: SparkSession, path: Path, layout: str
+) -> None:
+    write(frame(spark, "caption string, x array<float>", ("a", [1.5])), path, batch_size=1)
+    tensor = "struct<data: binary, shape: array<int>, dtype: string>"
+    reader = spark.read.format("safetensors").option("layout", layout)
+
+    def read(columns: str) -> DataFrame:
+        return reader.schema(columns).load(str(path))
+
+    with no_job(spark):
+        message = error_of(lambda: read(f"x {tensor}, captoin {tensor}").select("x").collect())
+        assert_says(message, "`captoin`", "not in the dataset, which has caption, ", "x", "Did you mean `caption`?")
+        message = error_of(lambda: read(f"x {tensor}, other {tensor}").count())
+        assert_says(message, "`other`", "not in the dataset, which has caption, ")
+        assert "Did you mean" not in message
+    assert read(f"CAPTION {tensor}").count() == 1
+    assert read(f"`caption.offsets` {tensor}").count() == 1 if layout == "wide" else True
+
+
+def test_a_column_of_some_datasets_is_null_in_others(spark: SparkSession, path: Path) -> None:
+    write(frame(spark, "x int, y int", (1, 2)), path / "p=1", batch_size=1)
+    write(frame(spark, "x int", (3,)), path / "p=2", batch_size=1)
+    assert tuples(rows_of(spark, path, "x int, y int, p int")) == [(1, 2, 1), (3, None, 2)]
+    assert_says(error_of(lambda: rows_of(spark, path, "x int, z int, p int").collect()), "`z`", "which has x, y")
+    save_file({"x": np.array([5], np.int32)}, path / "p=2" / "plain.safetensors")
+    (path / "p=2" / "dataset_manifest.json").unlink()
+    assert {row[1] for row in tuples(rows_of(spark, path, "x int, z int, p int"))} == {None}

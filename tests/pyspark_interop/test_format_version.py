@@ -78,7 +78,7 @@ def test_spark_reads_a_newer_minor_version_but_does_not_write_to_it(
     before = listing(copied.path)
     assert count_of_layout("long")(spark, copied.path) == rows
     message = error_of(lambda: use(spark, copied.path))
-    assert_says(message, f"{copied.path}/{MANIFEST} has format version 1.99", "writes 1.2 and 2.0", "another directory")
+    assert_says(message, f"{copied.path}/{MANIFEST} has format version 1.99", "writes 1.3 and 2.0", "another directory")
     assert listing(copied.path) == before
 
 

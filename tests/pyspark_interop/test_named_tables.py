@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import SparkSession
 
-from spark_io import Dataset, assert_says, error_of, files, frame, no_job
+from spark_io import Dataset, assert_says, error_of, files, frame, no_job, write
 
 COLUMNS = "x array<float>, y bigint, t string"
 VALUES = "(array(1.5, 2.5), 7, 'née'), (array(3.5, 4.5), 8, '')"
@@ -182,7 +183,6 @@ REFUSED: dict[str, tuple[str, str, str, list[str]]] = {
         "(array(1), 2)",
         ["`y`"],
     ),
-    "decimals": ("x array<decimal(10,2)>", "batch_size 1", "(array(1.5))", ["`x`", "decimal(10,2)"]),
     "no mode": ("x array<int>", "metadata '{}'", "(array(1))", ["`batch_size`", "`name_col`"]),
     "text by key": ("k string, t string", "name_col 'k'", "('a', 'b')", ["`t`", "string"]),
 }
@@ -198,6 +198,74 @@ def test_what_could_not_be_read_is_refused_before_anything_is_written(
         spark.sql(f"INSERT INTO {table} VALUES {values}")
     assert_says(str(error.value), *words)
     assert files(warehouse(spark) / table) == {}
+
+
+@pytest.mark.short
+def test_columns_that_no_row_can_fill_are_refused_when_the_table_is_created(spark: SparkSession, table: str) -> None:
+    with pytest.raises(AnalysisException) as error:
+        create(spark, table, "y int, x array<decimal(10,2)>")
+    assert_says(str(error.value), "`x`", "array<decimal(10,2)>", "cast")
+    assert_says(
+        error_of(lambda: spark.sql(f"CREATE TABLE {table} USING safetensors AS SELECT map(1, 2) AS m")), "`m`", "map"
+    )
+    assert not spark.catalog.tableExists(table)
+
+
+def test_columns_that_no_row_can_fill_are_refused_by_insert(spark: SparkSession, table: str, path: Path) -> None:
+    """At a LOCATION, where such a column may be one of partitions."""
+    create(spark, table, "y int, x array<decimal(10,2)>", rest=f"LOCATION '{path}'")
+    with no_job(spark), pytest.raises(AnalysisException) as error:
+        spark.sql(f"INSERT INTO {table} VALUES (1, array(1.5))")
+    assert_says(str(error.value), "`x`", "array<decimal(10,2)>", "cast")
+    spark.sql(f"DROP TABLE {table}")
+
+
+def test_partition_columns_may_be_of_any_type(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    write(frame(spark, "x int", (7,)), tmp_path / "p=1.50", batch_size=1)
+    create(spark, table, "x int, p decimal(10,2)", rest=f"LOCATION '{tmp_path}'")
+    assert rows(spark, table) == [(7, Decimal("1.50"))]
+
+
+@pytest.mark.short
+def test_table_without_columns_says_where_they_come_from(spark: SparkSession, table: str, path: Path) -> None:
+    write(frame(spark, COLUMNS, *ROWS), path, batch_size=2)
+    message = error_of(lambda: spark.sql(f"CREATE TABLE {table} USING safetensors LOCATION '{path}'"))
+    assert_says(message, "CREATE TABLE name (column type, ...)", "OPTIONS (layout 'rows', decode true)")
+    spark.sql(f"CREATE TABLE {table} USING safetensors OPTIONS (layout 'rows', decode true) LOCATION '{path}'")
+    assert rows(spark, table) == ROWS
+
+
+ALTERED = {
+    "by samples": (COLUMNS, "batch_size 2", VALUES, "(array(1.5, 2.5), 7, 'née', 9)"),
+    "by keys": ("k string, x array<float>", "name_col 'k'", "('a', array(1.5))", "('a', array(1.5), 9)"),
+    "by keys, several": ("k string, x int, y int", "name_col 'k'", "('a', 1, 2)", "('a', 1, 2, 9)"),
+}
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("case", ALTERED)
+def test_an_added_column_is_an_error_until_rows_have_it(spark: SparkSession, table: str, case: str) -> None:
+    columns, options, values, more = ALTERED[case]
+    create(spark, table, columns, options)
+    spark.sql(f"INSERT INTO {table} VALUES {values}")
+    before = rows(spark, table)
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (w int)")
+    for query in (f"SELECT * FROM {table}", f"SELECT x FROM {table}"):
+        assert_says(
+            error_of(spark.sql(query).collect), "`w`", "not in the dataset", "x", "ALTER TABLE", "INSERT OVERWRITE"
+        )
+    assert_says(error_of(lambda: spark.sql(f"INSERT INTO {table} VALUES {more}")), "columns", "w")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN w")
+    assert rows(spark, table) == before
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (w int)")
+    spark.sql(f"INSERT OVERWRITE {table} VALUES {more}")
+    assert [row[-1] for row in rows(spark, table)] == [9]
+
+
+def test_a_column_of_keys_may_be_declared_by_another_name(spark: SparkSession, table: str, path: Path) -> None:
+    write(frame(spark, "k string, x int", ("a", 1)), path, name_col="k")
+    create(spark, table, "k string, v int", "name_col 'k'", f"LOCATION '{path}'")
+    assert rows(spark, table) == [("a", 1)]
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM {}", "DELETE FROM {} WHERE y = 7", "TRUNCATE TABLE {}"])

@@ -115,7 +115,7 @@ class Handmade:
         others = {name: Column(name, None, (), kind) for name, kind in (kinds or {}).items()}
         named = [others.get(one) or Column(one, None, None) if isinstance(one, str) else one for one in columns]
         manifest = {
-            "format_version": "2.0" if kinds_of(named) else "1.2",
+            "format_version": "2.0" if kinds_of(named) else "1.3",
             "safetensors_version": "1.0",
             "total_samples": sum(shard["samples_count"] for shard in self.shards),
             "total_bytes": sum(shard["bytes"] for shard in self.shards),

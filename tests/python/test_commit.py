@@ -218,6 +218,17 @@ def write_keys(path: Path, keys: list[str], **options: Any) -> None:
         writer.write({"k": keys, "x": np.arange(len(keys))})
 
 
+def test_an_append_keeps_the_place_of_the_keys_that_spark_wrote(path: Path) -> None:
+    write_keys(path, ["a", "b"])
+    written = json.loads((path / MANIFEST).read_text())
+    assert "key_place" not in written
+    (path / MANIFEST).write_text(json.dumps(written | {"key_place": 1}))
+    write_keys(path, ["c"])
+    assert json.loads((path / MANIFEST).read_text())["key_place"] == 1
+    write_keys(path, ["d"], mode="overwrite")
+    assert "key_place" not in json.loads((path / MANIFEST).read_text())
+
+
 def test_a_key_twice_in_the_index_is_an_error_before_anything_is_visible(path: Path) -> None:
     write_keys(path, ["a", "b"], generate_index=True)
     before = sorted(path.iterdir()), (path / MANIFEST).read_bytes()
@@ -337,7 +348,7 @@ def test_a_dataset_of_a_newer_version_is_not_written_to(path: Path) -> None:
     append(path, 1)
     text = (path / MANIFEST).read_text()
     for version in ("1.9", "3.0"):
-        (path / MANIFEST).write_text(text.replace('"1.2"', f'"{version}"'))
+        (path / MANIFEST).write_text(text.replace('"1.3"', f'"{version}"'))
         for mode in ("append", "overwrite"):
             with pytest.raises(IncompatibleVersionError, match=f"format version {version}"):
                 append(path, 2, mode=mode)

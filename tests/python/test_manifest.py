@@ -80,6 +80,7 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
         ({"commit_id": None}, "`commit_id` is null, expected str"),
         ({"schema": [COLUMN | {"kind": "stream"}]}, r"`schema\[0\]\.kind` is `stream`, expected fixed\|ragged\|text"),
         ({"schema": [COLUMN | {"kind": None}]}, r"`schema\[0\]\.kind` is null, expected str"),
+        ({"key_place": 3}, "`key_place` is 3, expected less than 3"),
         ({"schema": [COLUMN | {"type": 7}]}, r"`schema\[0\]\.type` is 7, expected str"),
         (
             {"schema": [COLUMN | {"kind": "text"}], "mode": "key_value"},

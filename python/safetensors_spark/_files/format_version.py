@@ -10,11 +10,11 @@ MANIFEST_MAJORS = (1, 2)
 INDEX_MAJORS = (1,)
 
 # What this package writes: a manifest whose columns are all fixed, one with other kinds of columns, and an index.
-MANIFEST_OF_FIXED = "1.2"
+MANIFEST_OF_FIXED = "1.3"
 MANIFEST_OF_KINDS = "2.0"
 INDEX_VERSION = "1.1"
 
-_NEWEST_MINOR = {1: 2, 2: 0}
+_NEWEST_MINOR = {1: 3, 2: 0}
 
 
 def check_readable(version: str, path: str, majors: tuple[int, ...]) -> None:

@@ -26,7 +26,7 @@ def at_commit(filesystem: AbstractFileSystem, root: str) -> str:
     if not hasattr(found, "repo_id") or re.fullmatch("[0-9a-f]{40}", found.revision):
         return root
     api = HfApi(endpoint=filesystem.endpoint, token=filesystem.token)
-    commit = api.repo_info(found.repo_id, revision=found.revision, repo_type=found.repo_type, expand=["sha"]).sha
+    commit = api.repo_info(found.repo_id, revision=found.revision, repo_type=found.repo_type).sha
     inside = f"/{found.path_in_repo}" if found.path_in_repo else ""
     return f"{_FOLDERS.get(found.repo_type, '')}{found.repo_id}@{commit}{inside}"
 

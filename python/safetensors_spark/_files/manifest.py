@@ -106,6 +106,7 @@ class Manifest:
     """What a dataset is made of: shards in row order, columns in the DataFrame's order, the last write's options.
 
     `index_parts` are the files of the index, if it has one: the largest is the first. `version` is that of the format.
+    `key_place` is the number of columns before that of the keys, in the rows that were written; None if nobody knows.
     """
 
     commit_id: str
@@ -114,6 +115,7 @@ class Manifest:
     columns: tuple[Column, ...]
     shards: tuple[Shard, ...]
     index_parts: tuple[IndexPart, ...] = ()
+    key_place: int | None = None
     # What of it a reader may ignore is ignored.
     version: str = field(default=MANIFEST_OF_FIXED, compare=False)
 
@@ -178,6 +180,7 @@ def parse_manifest(content: bytes, name: str) -> Manifest:
         columns=columns,
         shards=shards,
         index_parts=index_parts,
+        key_place=root.count("key_place", below=len(columns) + 1) if root.has("key_place") else None,
         version=root.text("format_version"),
     )
 

@@ -25,6 +25,8 @@ def _fields(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield "shards", _lines([_shard(shard) for shard in manifest.shards])
     yield "commit_id", _json(manifest.commit_id)
     yield "mode", _json(manifest.mode)
+    if manifest.key_place is not None:
+        yield "key_place", str(manifest.key_place)
     yield "options", _json(dict(sorted(manifest.options.items())))
     yield "schema", _lines([_column(column) for column in manifest.columns])
     yield "index_parts", _lines([{"file": part.file, "commit_id": part.commit_id} for part in manifest.index_parts])

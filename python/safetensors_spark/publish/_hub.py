@@ -93,8 +93,7 @@ class HubRepo:
 
     def head(self) -> str:
         """The revision's last commit."""
-        # Without `expand` the answer names all files of the repository.
-        return str(self._call(lambda: self._api.repo_info(**self._of, revision=self.revision, expand=["sha"]).sha))
+        return str(self._call(lambda: self._api.repo_info(**self._of, revision=self.revision).sha))
 
     def files(self, paths: Iterable[str], commit: str) -> dict[str, RemoteFile]:
         """Those of these files that a commit has."""

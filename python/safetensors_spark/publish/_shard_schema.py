@@ -43,8 +43,8 @@ class ShardSchema:
         version: the version of the table's schema, which each shard has in its metadata.
         path_in_repo: where a shard goes in the repository. `{run_id}`, `{bucket}` and `{name}` of an identity column
             are replaced.
-        bucket_bits: how many bits `{bucket}` has. It is a part of the SHA-256 of `run_id` and the identity, in
-            hexadecimal digits, so that no folder of the repository has too many files.
+        bucket_bits: how many bits `{bucket}` has. It is a part of the SHA-256 of the identity, in hexadecimal digits,
+            so that no folder of the repository has too many files.
         provenance_key: the key of the provenance in the metadata of a shard.
     """
 

@@ -61,7 +61,9 @@ class DatasetCommit:
             columns = merged_columns(self._plan.mode, kept, self._records)
             self._check_new(old)
             shards = (*(kept.shards if kept else ()), *self._shards)
-            manifest = Manifest(self._id, self._plan.mode, self._plan.options, columns, shards)
+            # Rows of Python's writers have no order of columns.
+            key_place = kept.key_place if kept and kept.shards else None
+            manifest = Manifest(self._id, self._plan.mode, self._plan.options, columns, shards, key_place=key_place)
             index = self._index(kept)
             taken = self._index_files(old)
             obsolete = [*taken, *(shard.file for shard in (replaced.shards if replaced else ()))]

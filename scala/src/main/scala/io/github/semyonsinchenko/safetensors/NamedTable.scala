@@ -51,9 +51,11 @@ private[safetensors] final class NamedTable(
 
   private def manifest: Option[Manifest] = snapshot.manifests.headOption
 
+  override protected def ragged: Seq[String] = manifest.toSeq.flatMap(_.ragged)
+
   /** The options of the last write, or else those of the table. */
   private def lastOptions: CaseInsensitiveStringMap =
-    manifest.fold(options)(written => new CaseInsensitiveStringMap(written.options.asJava))
+    manifest.fold(options)(SafetensorsTable.optionsOfLast)
 
   private def isByKey: Boolean =
     manifest.fold(options.containsKey(WriteOptions.NameColumn.name))(_.mode == DatasetMode.KeyValue)
@@ -103,6 +105,13 @@ private[safetensors] object NamedTable {
 
   /** Whether the options are the properties of a table in Spark's catalog. */
   def isOne(options: CaseInsensitiveStringMap): Boolean = options.containsKey(TableCatalog.PROP_PROVIDER)
+
+  /**
+   * Whether the table is about to be created, in the warehouse. Its path is set later. CREATE TABLE with a LOCATION looks like any use
+   * of a table, and DROP TABLE must not fail.
+   */
+  def isNew(options: CaseInsensitiveStringMap): Boolean =
+    isOne(options) && Location.asGiven(options).isEmpty
 
   /** Options occur a second time, with a prefix. */
   private def isProperty(name: String, options: CaseInsensitiveStringMap): Boolean =

@@ -35,16 +35,18 @@ private[safetensors] final class PathTable private (
 
   override def properties(): util.Map[String, String] = {
     val location = Location.all(options, SafetensorsTable.hadoopConf(options)).mkString(", ")
-    val written  = lastOptions.map { case (name, value) => TableCatalog.OPTION_PREFIX + name -> value }
-    (written ++ Map(
+    val written = manifest.toSeq.flatMap(_.options).map { case (name, value) =>
+      TableCatalog.OPTION_PREFIX + name -> value
+    }
+    (written.toMap ++ Map(
       TableCatalog.PROP_PROVIDER -> "safetensors",
       TableCatalog.PROP_EXTERNAL -> "true",
       TableCatalog.PROP_LOCATION -> location)).asJava
   }
 
-  /** The options of the dataset's last write. */
-  private def lastOptions: Map[String, String] =
-    PathTable.manifestOf(options, loaded).fold(Map.empty[String, String])(_.options)
+  private def manifest: Option[Manifest] = PathTable.manifestOf(options, loaded)
+
+  override protected def ragged: Seq[String] = manifest.toSeq.flatMap(_.ragged)
 
   override def newScanBuilder(callOptions: CaseInsensitiveStringMap): ScanBuilder = {
     PathTable.ofColumns.foreach(checkUnchanged(_, callOptions))
@@ -73,9 +75,8 @@ private[safetensors] final class PathTable private (
   override protected def optionsOfWrite(callOptions: CaseInsensitiveStringMap): CaseInsensitiveStringMap = {
     val asked = super.optionsOfWrite(callOptions)
     if (WriteOptions.modes.exists(asked.containsKey)) asked
-    else SafetensorsTable.merged(new CaseInsensitiveStringMap(lastOptions.asJava), asked)
+    else manifest.fold(asked)(last => SafetensorsTable.merged(SafetensorsTable.optionsOfLast(last), asked))
   }
-
 }
 
 private[safetensors] object PathTable {

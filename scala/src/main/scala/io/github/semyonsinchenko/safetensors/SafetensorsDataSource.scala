@@ -14,6 +14,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.dataset.Snapshot
 import io.github.semyonsinchenko.safetensors.read.{ReadOptions, SchemaInference}
+import io.github.semyonsinchenko.safetensors.write.plan.CellType
 
 /** The data source `safetensors`. */
 final class SafetensorsDataSource extends TableProvider with DataSourceRegister
@@ -42,6 +43,7 @@ final class SafetensorsDataSource extends TableProvider with DataSourceRegister
     SafetensorsTable.checkPartitioning(partitioning)
     val options = new CaseInsensitiveStringMap(properties)
     val loaded  = inferred.collect { case (`options`, snapshot) => snapshot }
+    if (NamedTable.isNew(options)) CellType.check(schema)
     if (NamedTable.isOne(options)) new NamedTable(schema, options, loaded)
     else new SafetensorsTable(schema, options, loaded)
   }

@@ -20,6 +20,7 @@ import io.github.semyonsinchenko.safetensors.common.{DataException, InvalidReque
 import io.github.semyonsinchenko.safetensors.dataset.{
   ColumnRecord,
   Location,
+  Manifest,
   SharedSnapshot,
   Snapshot,
   SnapshotTable
@@ -122,11 +123,15 @@ class SafetensorsTable(
 
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     val options = optionsOfWrite(info.options)
-    new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options), like)
+    new SafetensorsWriteBuilder(info.schema, options, existing, SafetensorsTable.hadoopConf(options), like,
+      ragged)
   }
 
   /** The columns that written rows must be like, also if they replace all others; empty if they may be any. */
   protected def like: Seq[ColumnRecord] = Nil
+
+  /** The columns whose rows differ in their first dimension. That does not change if a write replaces the rows. */
+  protected def ragged: Seq[String] = Nil
 
   // DELETE and TRUNCATE are supported so that they can say what to do instead.
   override def canDeleteWhere(predicates: Array[Predicate]): Boolean = refuseDelete()
@@ -174,6 +179,10 @@ private[safetensors] object SafetensorsTable {
     }
     new CaseInsensitiveStringMap(all)
   }
+
+  /** The options of a dataset's last write. Which columns are ragged, their kinds say: an append need not name all of them. */
+  def optionsOfLast(manifest: Manifest): CaseInsensitiveStringMap =
+    new CaseInsensitiveStringMap((manifest.options - WriteOptions.Ragged.name).asJava)
 
   def checkPartitioning(partitioning: Array[Transform]): Unit =
     if (partitioning.nonEmpty) throw new InvalidRequestException(

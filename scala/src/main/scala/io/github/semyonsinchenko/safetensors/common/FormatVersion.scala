@@ -35,7 +35,7 @@ object FormatVersion {
   val Index: FormatVersion = FormatVersion(1, 1)
 
   /** Of a manifest whose columns are all fixed. */
-  val Fixed: FormatVersion = FormatVersion(1, 2)
+  val Fixed: FormatVersion = FormatVersion(1, 3)
 
   /** Of a manifest with other kinds of columns. */
   val Kinds: FormatVersion = FormatVersion(2, 0)

@@ -43,23 +43,9 @@ object OptionSpec {
     val right = known.map(_.name)
     names.filterNot(_.contains('.')).foreach { name =>
       if (!sparks(name) && !right.exists(_.equalsIgnoreCase(name))) {
-        val hint = nearest(name, right).fold("")(near => s" Did you mean `$near`?")
         throw new InvalidRequestException(
-          s"Unknown option `$name`.$hint The options are: ${right.sorted.mkString(", ")}.")
+          s"Unknown option `$name`.${NearestName.hint(name, right)} The options are: ${right.sorted.mkString(", ")}.")
       }
     }
   }
-
-  /** The name that differs least, if a third of the letters or less differ. */
-  private def nearest(name: String, known: Seq[String]): Option[String] =
-    known.map(other => other -> distance(other.toLowerCase, name.toLowerCase)).sortBy(_._2).headOption
-      .collect { case (near, changes) if changes * 3 <= near.length => near }
-
-  /** The Levenshtein distance. */
-  private def distance(a: String, b: String): Int =
-    a.foldLeft((0 to b.length).toVector) { (above, char) =>
-      b.indices.scanLeft(above.head + 1) { (left, i) =>
-        math.min(math.min(left, above(i + 1)) + 1, above(i) + (if (b(i) == char) 0 else 1))
-      }.toVector
-    }.last
 }

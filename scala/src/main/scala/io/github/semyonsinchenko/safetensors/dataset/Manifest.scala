@@ -29,6 +29,7 @@ import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWri
  * @param options  the options of the last write, as the user gave them
  * @param shards   the shards in row order
  * @param parts    the files of the index, the largest first; none in a manifest of version 1.0
+ * @param keyPlace the number of columns before that of the keys, in the rows that were written; none if it is not known
  * @param version  the format version of the manifest that was read
  */
 final case class Manifest(
@@ -38,6 +39,7 @@ final case class Manifest(
     schema: Seq[ColumnRecord],
     shards: Seq[ShardRecord],
     parts: Option[Seq[IndexPart]] = Some(Nil),
+    keyPlace: Option[Int] = None,
     version: FormatVersion = FormatVersion.Fixed) {
 
   /** The files of the index. If one does not exist, the dataset has no index. */
@@ -60,6 +62,9 @@ final case class Manifest(
         ShardFacts(shard.headerBytes, None, shard.samples * schema.size, Nil, shard.bucket)
     }
   }
+
+  /** The names of the ragged columns. */
+  def ragged: Seq[String] = schema.filter(_.kind == ColumnKind.Ragged).map(_.name)
 
   /** The number of key buckets. None if the shards do not all have the same number. */
   def keyBuckets: Option[Int] = KeyBucket.countOf(shards.iterator.map(_.bucket))
@@ -127,6 +132,7 @@ private object ManifestWriter {
     ShardsWriter.write(manifest.shards, json)
     json.writeStringField("commit_id", manifest.commitId)
     json.writeStringField("mode", manifest.mode.name)
+    manifest.keyPlace.foreach(json.writeNumberField("key_place", _))
     json.writeObjectFieldStart("options")
     manifest.options.toSeq.sorted.foreach { case (name, value) => json.writeStringField(name, value) }
     json.writeEndObject()
@@ -210,6 +216,7 @@ private final class ManifestReader(path: Path) {
       list(root, "schema").elements.asScala.map(column).toVector,
       shards.getOrElse(absent("shards")),
       Option(root.get("index_parts")).map(_ => parts(list(root, "index_parts"))),
+      Option(root.get("key_place")).map(keyPlace(_, list(root, "schema").size)),
       version
     )
     check(manifest)
@@ -257,6 +264,12 @@ private final class ManifestReader(path: Path) {
       fault(
         s"the index part `$file` is not named `${IndexPart.OnlyFile}` or `_tensor_index-{commit_id}.parquet`")
     IndexPart(file, text(node, "commit_id"))
+  }
+
+  private def keyPlace(node: JsonNode, columns: Int): Int = {
+    if (!node.isInt || node.asInt < 0 || node.asInt > columns)
+      fault(s"`key_place` is `$node`, expected a number from 0 to $columns")
+    node.asInt
   }
 
   private def column(node: JsonNode): ColumnRecord = ColumnRecord(

@@ -24,6 +24,9 @@ final class Snapshot private[dataset] (
 
   def manifests: Vector[Manifest] = directories.flatMap(_._2)
 
+  /** Whether each directory is a dataset. */
+  def areDatasets: Boolean = directories.forall(_._2.isDefined)
+
   private def commits = manifests.map(_.commitId)
 
   /** The manifest of the dataset in this directory. */

@@ -46,6 +46,7 @@ private[safetensors] final case class ReadSource(
   /** @throws InvalidRequestException if the layout does not support the schema, or a column does not fit what is stored */
   private[read] def check(): Unit = {
     ownColumns.foreach(layout.check)
+    RecordedColumns.check(ownColumns, snapshot, layout)
     StoredTypes.check(ownColumns, snapshot, options, conf)
   }
 

@@ -41,8 +41,10 @@ private[safetensors] object SchemaInference {
       if (options.mergeSchema) merged(snapshot, options, conf)
       else if (options.inferSchema || options.decode) ofFirst(snapshot, options, conf)
       else throw new InvalidRequestException(
-        "Reading safetensors needs a schema: give one with `.schema(...)`, or set the option `inferSchema` to `true` to " +
-          "take it from the header of the first file. The option `layout=long` needs none: a row is a tensor then."))
+        "Reading safetensors needs a schema: give one with `.schema(...)`, in SQL as CREATE TABLE name (column type, ...), or set the " +
+          "option `inferSchema` to `true` to take it from the header of the first file, in SQL with OPTIONS (inferSchema true), or with " +
+          "OPTIONS (layout 'rows', decode true) to have the rows as they were written. The option `layout=long` needs none: a row is " +
+          "a tensor then."))
     own.find(column =>
       snapshot.partitions.exists(other => SQLConf.get.resolver(other.name, column.name))).foreach(column =>
       throw new InvalidRequestException(

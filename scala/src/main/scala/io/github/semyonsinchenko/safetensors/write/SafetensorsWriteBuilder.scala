@@ -19,13 +19,15 @@ import io.github.semyonsinchenko.safetensors.write.shards.WriteMetrics
  *
  * @param untruncated what becomes of what is there, if the write does not ask to overwrite it
  * @param like        the columns that the rows must be like, also if the write overwrites; empty if that takes any
+ * @param ragged      the columns that stay ragged, also if the write overwrites
  */
 private[safetensors] final class SafetensorsWriteBuilder(
     schema: StructType,
     options: CaseInsensitiveStringMap,
     untruncated: Existing,
     conf: Configuration,
-    like: Seq[ColumnRecord] = Nil)
+    like: Seq[ColumnRecord] = Nil,
+    ragged: Seq[String] = Nil)
     extends WriteBuilder
     with SupportsTruncate {
 
@@ -37,7 +39,8 @@ private[safetensors] final class SafetensorsWriteBuilder(
   }
 
   override def build(): Write = {
-    val asked  = WritePlan.of(WriteOptions.of(options), schema).appendingTo(like)
+    val asked =
+      WritePlan.of(WriteOptions.of(options), schema).keepingRagged(ragged).appendingTo(like)
     val target = Target.of(Location.one(options, conf), existing, asked, conf)
     val plan   = target.buckets.fold(asked)(asked.inBuckets).appendingTo(target.columns)
     new SafetensorsWrite(plan, target, conf)

@@ -198,6 +198,13 @@ class ManifestTest extends AnyFunSuite {
     }
   }
 
+  test("the place of the keys is read again") {
+    TempDir { directory =>
+      manifest.copy(keyPlace = Some(1)).write(new Path(directory.toUri), conf)
+      assert(read(directory).flatMap(_.keyPlace).contains(1))
+    }
+  }
+
   private def refusedKinds(what: String, mode: DatasetMode, detail: String)(kind: String): Unit =
     test(s"refused: $what") {
       TempDir { directory =>
@@ -244,5 +251,7 @@ class ManifestTest extends AnyFunSuite {
   refused("a checksum that is no number")("ffffffff", "xyz", "`crc32c` is `xyz`, expected 8 hex digits")
   refused("a version that is none")(s"\"${FormatVersion.Fixed}\"", "\"one\"",
     "its format version is `one`, expected MAJOR.MINOR")
+  refused("a place of keys that no row has")("\"options\"", "\"key_place\" : 9, \"options\"",
+    "`key_place` is `9`, expected a number from 0 to 2")
   refused("half a file")("\"options\"", "", "")
 }

@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.write.shards.{ColumnSummary, Differ
 private[write] object CommittedColumns {
 
   /** The columns of some shards, and how errors name those. */
-  private final case class Part(place: String, columns: Seq[ColumnRecord])
+  private final case class Part(place: String, columns: Seq[ColumnRecord], isKept: Boolean = false)
 
   /**
    * Tasks without rows do not know all shapes. They count only if all are without rows.
@@ -18,7 +18,8 @@ private[write] object CommittedColumns {
    * @throws DifferentRowsException if rows of batches differ in dtype or shape
    */
   def of(mode: DatasetMode, kept: Option[Manifest], written: Seq[ShardsWritten]): Seq[ColumnRecord] = {
-    val old   = kept.filter(_.shards.nonEmpty).map(manifest => Part("the dataset", manifest.schema))
+    val old =
+      kept.filter(_.shards.nonEmpty).map(manifest => Part("the dataset", manifest.schema, isKept = true))
     val added = written.filter(_.shards.nonEmpty).map(task => Part(task.shards.head.file, task.schema))
     val parts = old.toSeq ++ added
     mode match {
@@ -29,12 +30,15 @@ private[write] object CommittedColumns {
   }
 
   private def agreed(name: String, parts: Seq[Part]): ColumnRecord = {
-    val found          = parts.flatMap(part => part.columns.find(_.name == name).map(part.place -> _))
-    val (place, known) = found.find(_._2.shape.isDefined).getOrElse(found.head)
-    for ((other, column) <- found if Difference.between(known, column))
+    val found         = parts.flatMap(part => part.columns.find(_.name == name).map(part -> _))
+    val (part, known) = found.find(_._2.shape.isDefined).getOrElse(found.head)
+    for ((other, column) <- found if Difference.between(known, column)) {
+      val remedy =
+        if (part.isKept) Difference.remedyInDataset(column, known) else Difference.remedy(column, known)
       throw new DifferentRowsException(
-        s"Column `$name`: ${Difference.show(column)} in $other, but ${Difference.show(
-            known)} in $place. ${Difference.remedy(column, known)}.")
+        s"Column `$name`: ${Difference.show(column)} in ${other.place}, but ${Difference.show(
+            known)} in ${part.place}. $remedy.")
+    }
     known.copy(sparkType = found.flatMap(_._2.sparkType).headOption)
   }
 }

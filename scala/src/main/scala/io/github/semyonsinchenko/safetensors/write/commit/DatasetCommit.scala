@@ -123,9 +123,11 @@ private[write] final class DatasetCommit(
   private def manifestOf(kept: Option[Manifest], written: Seq[ShardsWritten]): Manifest = Manifest(
     id.toString,
     plan.mode.ofDataset,
-    plan.options,
+    plan.recordedOptions,
     CommittedColumns.of(plan.mode.ofDataset, kept, written),
-    kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards)
+    kept.fold(Seq.empty[ShardRecord])(_.shards) ++ written.flatMap(_.shards),
+    // The first rows say in which order columns are.
+    keyPlace = kept.filter(_.shards.nonEmpty).fold(plan.keyPlace)(_.keyPlace)
   )
 
   /**

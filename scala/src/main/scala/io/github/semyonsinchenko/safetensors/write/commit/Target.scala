@@ -140,8 +140,12 @@ private[write] object Target {
    * @throws InvalidRequestException if this write cannot be appended to that dataset
    */
   private def checkLike(old: Manifest, plan: WritePlan, directory: Path): Unit = if (old.shards.nonEmpty) {
-    def differs(what: String, there: String, here: String) = throw new InvalidRequestException(
-      s"$directory was written with $what $there, and cannot be appended to with $here. Write to another directory, or overwrite it.")
+    def differs(
+        what: String,
+        there: String,
+        here: String,
+        remedy: String = "Write to another directory, or overwrite it") = throw new InvalidRequestException(
+      s"$directory was written with $what $there, and cannot be appended to with $here. $remedy.")
     if (old.mode != plan.mode.ofDataset) differs("the mode", old.mode.name, plan.mode.ofDataset.name)
     val (there, here) = (old.schema.map(_.name).sorted, plan.columns.map(_.name).sorted)
     if (there != here) differs("the columns", there.mkString(", "), here.mkString(", "))
@@ -155,9 +159,13 @@ private[write] object Target {
       if (was.kind != column.kind) differs(s"column `${column.name}` as", was.kind.name, column.kind.name)
       val planned = column.record(column.dtype, column.shape)
       if (plan.mode.isInstanceOf[WriteMode.Batch] && Difference.between(planned, was))
-        differs(s"column `${column.name}` as", Difference.show(was), Difference.show(planned))
+        differs(
+          s"column `${column.name}` as",
+          Difference.show(was),
+          Difference.show(planned),
+          Difference.remedyInDataset(planned, was))
       for (dtype <- planned.dtype; there <- was.dtype if there != dtype)
-        differs(s"column `${column.name}` as", there, dtype)
+        differs(s"column `${column.name}` as", there, dtype, Difference.remedyInDataset(planned, was))
     }
   }
 

@@ -2,6 +2,7 @@ package io.github.semyonsinchenko.safetensors.write.plan
 
 import org.apache.spark.sql.types._
 
+import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.types.{NumberType, TensorStruct}
 
 /** The type of the cells in a column. */
@@ -34,6 +35,16 @@ object CellType {
   case object Vectors extends Numbers {
     override def number: NumberType = NumberType.Double
   }
+
+  /** @throws InvalidRequestException if there is a column whose type cannot be written */
+  def check(schema: StructType): Unit =
+    schema.find(field => of(field.dataType).isEmpty).foreach(field => throw refused(field))
+
+  /** The error of a column whose type cannot be written. */
+  private[plan] def refused(field: StructField): InvalidRequestException = new InvalidRequestException(
+    s"Column `${field.name}` is ${field.dataType.simpleString}, which is no tensor: expected numbers, booleans, arrays of them, vectors " +
+      s"of Spark ML, strings, binary values, dates, timestamps, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other " +
+      "columns with the option `columns`, or cast it.")
 
   /** None for a type that cannot be written as a tensor. */
   def of(dataType: DataType): Option[CellType] = dataType match {

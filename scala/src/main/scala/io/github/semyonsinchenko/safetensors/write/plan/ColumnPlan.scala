@@ -6,7 +6,6 @@ import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
 import io.github.semyonsinchenko.safetensors.common.InvalidRequestException
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord}
 import io.github.semyonsinchenko.safetensors.format.Dtype
-import io.github.semyonsinchenko.safetensors.types.TensorStruct
 
 /**
  * A column to write.
@@ -42,9 +41,13 @@ final case class ColumnPlan(
       if (record.kind == ColumnKind.Fixed) own
       else own.copy(kind = record.kind)
     case _ if record.kind == ColumnKind.Ragged && canBeRagged =>
-      copy(existing = Some(record), kind = ColumnKind.Ragged, shape = ColumnPlan.valueShape(cells))
+      asRagged.copy(existing = Some(record))
     case _ => copy(existing = Some(record))
   }
+
+  /** The same with ragged rows. The options must leave it open. */
+  private[plan] def asRagged: ColumnPlan =
+    copy(kind = ColumnKind.Ragged, shape = ColumnPlan.valueShape(cells))
 
   /** Whether its rows are of one shape, but neither single values nor of a shape that the options set. */
   def canBeRagged: Boolean = kind == ColumnKind.Fixed && shape.isEmpty
@@ -71,10 +74,7 @@ object ColumnPlan {
     private val name     = s"Column `${field.name}`"
     private val typeName = field.dataType.simpleString
 
-    val cells: CellType = CellType.of(field.dataType).getOrElse(refuse(
-        s"$name is $typeName, which is no tensor: expected numbers, booleans, arrays of them, vectors of Spark ML, strings, binary " +
-          s"values, dates, timestamps, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other columns with the " +
-          "option `columns`, or cast it."))
+    val cells: CellType = CellType.of(field.dataType).getOrElse(throw CellType.refused(field))
 
     val kind: ColumnKind = ColumnPlan.kind(field.dataType) match {
       case ColumnKind.Fixed if !options.ragged => ColumnKind.Fixed

@@ -117,7 +117,8 @@ object WriteOptions {
     None,
     "With `batch_size`, the columns of arrays, vectors or Tensor Structs whose first dimension differs by row, separated by " +
       "commas or as a JSON array. The values of all rows are in one tensor, and `{column}.offsets` says where each row begins. " +
-      "Columns of strings and binary values are stored so without this option, and an append does as the dataset does."
+      "Columns of strings and binary values are stored so, whether they are named or not. An append does as the dataset does, and so does an " +
+      "INSERT OVERWRITE without this option."
   )(parseColumns)
 
   val Shapes: OptionSpec[Map[String, Seq[Int]]] = OptionSpec(
@@ -216,6 +217,9 @@ object WriteOptions {
   private val mapper = new ObjectMapper()
     .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
     .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
+
+  /** The text of an option that names columns. */
+  def textOf(columns: Seq[String]): String = mapper.writeValueAsString(columns.toArray)
 
   private def parseColumns(text: String): Either[String, Seq[String]] =
     if (text.startsWith("[")) json(text).filter(n => n.isArray && n.elements.asScala.forall(_.isTextual))

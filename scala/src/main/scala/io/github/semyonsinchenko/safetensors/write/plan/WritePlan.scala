@@ -1,7 +1,10 @@
 package io.github.semyonsinchenko.safetensors.write.plan
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, OptionSpec}
 import io.github.semyonsinchenko.safetensors.dataset.{ColumnKind, ColumnRecord}
@@ -34,6 +37,34 @@ final case class WritePlan(
   def appendingTo(existing: Seq[ColumnRecord]): WritePlan = copy(columns = columns
     .map(column => existing.find(_.name == column.name).fold(column)(column.appendingTo))
     .sortBy(column => existing.indexWhere(_.name == column.name)))
+
+  /** The plan of a write of batches in which these columns are ragged, unless they cannot be or the options say otherwise. */
+  def keepingRagged(names: Seq[String]): WritePlan = mode match {
+    case _: WriteMode.Batch if namedRagged.isEmpty =>
+      val kept = columns.map(column =>
+        if (names.contains(column.name) && column.canBeRagged) column.asRagged else column)
+      WritePlan.checkTensors(kept, metadata)
+      copy(columns = kept)
+    case _ => this
+  }
+
+  /** The options for the manifest: as the user gave them, but `ragged` names all columns that are. */
+  def recordedOptions: Map[String, String] = {
+    val ragged = columns.filter(_.kind == ColumnKind.Ragged).map(_.name)
+    if (ragged.forall(name => namedRagged.exists(_.exists(SQLConf.get.resolver(_, name))))) options
+    else options + (WriteOptions.Ragged.name -> WriteOptions.textOf(ragged))
+  }
+
+  /** The columns that the option `ragged` names, if it is set. */
+  private def namedRagged: Option[Seq[String]] =
+    WriteOptions.Ragged.get(new CaseInsensitiveStringMap(options.asJava))
+
+  /** The number of written columns before that of the keys. None without keys. */
+  def keyPlace: Option[Int] = mode match {
+    case keyed: WriteMode.KeyValue =>
+      Some(columns.count(_.ordinal < schema.fieldIndex(keyed.nameColumn)))
+    case _: WriteMode.Batch => None
+  }
 
   /** How many buckets of keys the shards are in; none if they are not in buckets. */
   def buckets: Option[Int] = mode match {

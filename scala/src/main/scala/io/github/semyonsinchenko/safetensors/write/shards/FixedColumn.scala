@@ -21,18 +21,21 @@ private[write] final class FixedColumn(plan: ColumnPlan, payload: Payload) exten
     val next = encoder.append(row, plan.ordinal, toPayload)
     if ((next ne sample) && next != sample) {
       val record = recordOf(next)
-      if (sample != null) refuse(record, recordOf(sample), "rows before it have")
-      plan.existing.filter(Difference.between(_, record)).foreach(refuse(record, _,
-          "the rows of the dataset have"))
+      plan.existing.filter(Difference.between(_, record)).foreach(known =>
+        refuse(record, known, "the rows of the dataset have", Difference.remedyInDataset(record, known)))
+      if (sample != null) {
+        val known = recordOf(sample)
+        refuse(record, known, "rows before it have", Difference.remedy(record, known))
+      }
       sample = next
     }
   }
 
   private def recordOf(sample: Sample) = plan.record(Some(sample.dtype), Some(sample.shape))
 
-  private def refuse(found: ColumnRecord, known: ColumnRecord, have: String): Unit =
+  private def refuse(found: ColumnRecord, known: ColumnRecord, have: String, remedy: String): Unit =
     throw new InvalidCellException(
-      s"${Difference.show(found)}, but $have ${Difference.show(known)}. ${Difference.remedy(found, known)}")
+      s"${Difference.show(found)}, but $have ${Difference.show(known)}. $remedy")
 
   override def bytes: Long = payload.size
 

@@ -48,10 +48,12 @@ private[write] final class RaggedColumn(plan: ColumnPlan, payload: Payload, offs
 
   private def change(next: Sample, value: Option[Seq[Int]]): Unit = {
     val found = plan.record(Some(next.dtype), value)
-    def refuse(known: ColumnRecord, have: String) = throw new InvalidCellException(
-      s"$next, but $have ${Difference.show(known)}. ${Difference.remedy(found, known)}")
-    if (Difference.between(found, record)) refuse(record, "rows before it have")
-    plan.existing.filter(Difference.between(found, _)).foreach(refuse(_, "the rows of the dataset have"))
+    def refuse(known: ColumnRecord, have: String, remedy: String) = throw new InvalidCellException(
+      s"$next, but $have ${Difference.show(known)}. $remedy")
+    plan.existing.filter(Difference.between(found, _)).foreach(known =>
+      refuse(known, "the rows of the dataset have", Difference.remedyInDataset(found, known)))
+    if (Difference.between(found, record))
+      refuse(record, "rows before it have", Difference.remedy(found, record))
     dtype = Some(next.dtype)
     shape = shape.orElse(value)
   }
