@@ -1,5 +1,6 @@
 """Datasets that were staged again before the staging before was committed, and shards that are gone meanwhile."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,22 @@ def test_a_staging_that_failed_never_replaces_a_later_one(server: hub.Server, st
     server.heal()
     run(server, staging, "retry_failed(staging)")
     assert sync(server, staging)["n_commits"] == 0
+    assert set(tree(server)) == {*shards(path), MANIFEST, "README.md"}
+
+
+def test_what_was_staged_last_is_the_dataset_whatever_clocks_say(
+    server: hub.Server, staging: Path, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "points", 4)
+    stage_dataset(path, staging_dir=staging)
+    sidecar = next(staging.glob(f"pending/*{MANIFEST}.meta.json"))
+    fields = json.loads(sidecar.read_text())
+    sidecar.write_text(json.dumps({**fields, "created_at": "2999-01-01T00:00:00.000000+00:00"}))
+    stage_dataset(write(path, 3, "overwrite"), staging_dir=staging)
+    assert sync(server, staging)["errors"] == []
+    assert set(tree(server)) == {*shards(path), MANIFEST, "README.md"}
+    stage_dataset(write(path, 2, "overwrite"), staging_dir=staging)
+    assert sync(server, staging)["errors"] == []
     assert set(tree(server)) == {*shards(path), MANIFEST, "README.md"}
 
 

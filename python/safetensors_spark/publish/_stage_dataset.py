@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from safetensors_spark._files.storage import Folder, LocalFolder, open_folder
 from safetensors_spark.publish._local_staging import explained
 from safetensors_spark.publish._put_in_place import put_in_place
 from safetensors_spark.publish._shard_schema import is_safe_run_id
-from safetensors_spark.publish._sidecar import Sidecar, new_sidecar, sidecar_of
+from safetensors_spark.publish._sidecar import SUFFIX, Sidecar, new_sidecar, now, sidecar_of
 from safetensors_spark.publish._staged import StagedShard, dataset_file, read_sidecar, staged, withdraw
 from safetensors_spark.publish._staging import (
     FAILED_DIRNAME,
@@ -166,10 +167,24 @@ class _Staged:
                 return new_sidecar(
                     run_id=self._run_id, path_in_repo=f"{self._prefix}/{file.name}".lstrip("/"), n_rows=file.rows,
                     size=found.bytes, sha256=found.sha256, provenance={"commit_id": self._manifest.commit_id},
-                    dataset=dataset,
+                    dataset=dataset, **({} if content is None else {"created_at": self._time()}),
                 )  # fmt: skip
 
             return put_in_place(self._staging, draft, name, written, sidecar, lambda body: digest(body) == written)
+
+    def _time(self) -> str:
+        """Now, or just after the staging before if clocks differ: the later one is the dataset."""
+        suffix, latest, current = sidecar_of(dataset_file("", MANIFEST)), "", now()
+        for folder in FOLDERS:
+            for name in self._staging.names(folder):
+                known = (
+                    read_sidecar(self._staging, folder, name.removesuffix(SUFFIX)) if name.endswith(suffix) else None
+                )
+                if known and known.dataset and known.dataset["prefix"] == self._prefix:
+                    latest = max(latest, known.created_at)
+        if latest < current:
+            return current
+        return (datetime.fromisoformat(latest) + timedelta(microseconds=1)).isoformat(timespec="microseconds")
 
     def _copy(self, file: _File, draft: Path) -> Digest:
         """Make the draft a link to the file, or a copy of it. Raises `DamagedShardError` for another checksum."""
