@@ -43,7 +43,9 @@ demo: jar $(UV)
 # Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)
-	@$(if $(filter loaders lookups,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
+	@$(if $(filter loaders sequences lookups publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
+	@$(if $(filter write writer read shards loaders sequences lookups,$(BENCH)),true,PYTHONPATH=tests $(PUBLISH) run --quiet \
+	  $(PUBLISH_GROUPS) python -m benchmarks $(BENCH))
 	@$(if $(filter write writer read shards publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
 	@$(if $(filter write writer read shards publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
 
