@@ -139,7 +139,8 @@ def publish_dataset(args: argparse.Namespace) -> int:
     from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError
 
     if not Path(args.path).is_dir():
-        raise FileNotFoundError(f"{args.path} is no folder of this machine. Use stage_dataset and `publish sync`.")
+        advice = " Of a URL, call `stage_dataset`, which takes one, and then `safetensors-spark publish sync`."
+        raise FileNotFoundError(f"{args.path} is no folder of this machine.{advice if '://' in args.path else ''}")
     try:
         HubRepo(args.repo, "dataset", args.revision or "main", None).make(private=not args.public)
     except FailedError as error:
