@@ -94,6 +94,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.server.hub.move(**found.groupdict())
             if fault.drop == "before":
                 raise _CutError
+            if fault.text is not None:
+                return Answer(text=fault.text)
             if fault.status:
                 raise RefusedError(fault.status, fault.message, fault.code, fault.headers)
         user, may_write = self._user(path)
@@ -168,7 +170,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 if start >= size:
                     answer, start, end = Answer({"error": "range"}, 416), 0, 0
                     status, headers = 416, {"Content-Range": f"bytes */{size}"}
-        content = b"" if answer.file else json.dumps(answer.value).encode()
+        content = b"" if answer.file else _text(answer).encode()
         length = end - start if answer.file else len(content)
         if getattr(self, "_entry", None) is not None:
             self._entry.update(status=status, sent=0 if self.command == "HEAD" else length)
@@ -198,6 +200,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                         time.sleep(len(block) / rate)
         if cut < length:
             self.close_connection = True
+
+
+def _text(answer: Answer) -> str:
+    return json.dumps(answer.value) if answer.text is None else answer.text
 
 
 def _body(source: BufferedIOBase, headers: Any) -> Any:

@@ -49,12 +49,13 @@ class Request:
 
 @dataclass
 class Answer:
-    """An answer: a JSON value, or a file of which ranges may be asked for."""
+    """An answer: a JSON value, a text, or a file of which ranges may be asked for."""
 
     value: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
+    text: str | None = None
 
 
 class Hub:

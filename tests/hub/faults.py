@@ -19,6 +19,7 @@ class Fault:
         skip: how many requests that match are answered as usual first.
         count: how many requests go wrong; None is all of them.
         status: the answer's, with `message`, `code` (`X-Error-Code`) and `headers`; the request is not carried out.
+        text: what is answered as it is, instead of JSON; the request is not carried out.
         drop: the connection is closed without an answer, `before` or `after` the request is carried out.
         delay: seconds before the request is carried out.
         rate: bytes in a second, of what is sent to the server and from it.
@@ -35,6 +36,7 @@ class Fault:
     message: str = "failure on demand"
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
     drop: str = ""
     delay: float = 0.0
     rate: float | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, hf_hub_download
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token, hf_hub_download
 from huggingface_hub.constants import REPO_TYPES
 from huggingface_hub.errors import (
     EntryNotFoundError,
@@ -19,7 +21,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from safetensors_spark._errors import HubAccessError, InvalidWriteError
+from safetensors_spark._errors import HubAccessError, InvalidWriteError, printable
 from safetensors_spark._files.secrets import without_secrets
 
 # Paths that are asked for in one request.
@@ -74,6 +76,13 @@ class HubRepo:
             raise InvalidWriteError(f"repo_type is {repo_type!r}, expected dataset, model or space.")
         self.repo_id, self.repo_type, self.revision = repo_id, repo_type, revision
         self._token = token
+        # What no error may show.
+        self._secret = token if isinstance(token, str) else get_token() if token is not False else None
+        if self._secret is not None and not re.fullmatch("[!-~]+", self._secret):
+            raise HubAccessError(
+                "the token is empty, or has spaces, line breaks or other characters that no token has. Copy it again "
+                "from https://huggingface.co/settings/tokens. Everything stays pending."
+            )
         self._api = HfApi(token=token)
 
     def make(self, *, private: bool) -> None:
@@ -93,7 +102,10 @@ class HubRepo:
 
     def head(self) -> str:
         """The revision's last commit."""
-        return str(self._call(lambda: self._api.repo_info(**self._of, revision=self.revision).sha))
+        commit = self._call(lambda: self._api.repo_info(**self._of, revision=self.revision).sha)
+        if not commit:
+            raise FailedError("its answer does not name the last commit")
+        return str(commit)
 
     def files(self, paths: Iterable[str], commit: str) -> dict[str, RemoteFile]:
         """Those of these files that a commit has."""
@@ -186,8 +198,11 @@ class HubRepo:
             raise self._denied(error) from None
         except HfHubHTTPError as error:
             raise self._meaning(error) from None
-        except (TypeError, AttributeError):
-            raise
+        except (JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            # A proxy's page, for example.
+            raise FailedError(
+                f"its answer is not one of the Hub ({type(error).__name__}: {self._text(error)})"
+            ) from None
         except ValueError as error:
             # How the client says that LFS takes a file not at all, such as a file that is too large, or the Hub a card.
             is_refused = str(error).startswith(("LFS batch API returned errors", "Invalid metadata in README.md"))
@@ -222,9 +237,9 @@ class HubRepo:
         text = " ".join(str(server or error).split()) or type(error).__name__
         if status is None and isinstance(error.__cause__, Exception):
             text = f"{text} ({self._text(error.__cause__)})"
-        if isinstance(self._token, str) and self._token:
-            text = text.replace(self._token, "***")
-        text = without_secrets(text)
+        if self._secret:
+            text = text.replace(self._secret, "***")
+        text = printable(without_secrets(text))
         return f"{status}: {text:.500}" if status else f"{text:.500}"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -44,10 +46,13 @@ class LocalStaging:
         self._target.make(folder)
 
     def names(self, folder: str) -> list[str]:
-        return _steady(lambda: self._target.names(folder))
+        return _steady(lambda: _files(self.path(folder)))
 
     def exists(self, name: str) -> bool:
-        return _steady(lambda: self._target.status(name)) is not None
+        try:
+            return stat.S_ISREG(_steady(lambda: self.path(name).stat()).st_mode)
+        except FileNotFoundError:
+            return False
 
     def size(self, name: str) -> int:
         return _steady(lambda: self._target.folder.size(name))
@@ -133,6 +138,21 @@ class LocalStaging:
             # Another process finished the same move, or a mount lost the answer to its first request.
             if not self.exists(place):
                 raise
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._move_across(name, place)
+
+    def _move_across(self, name: str, place: str) -> None:
+        """Move a file to a folder that is on another file system. It appears there whole."""
+        draft = self.draft(place)
+        try:
+            with explained(self.path(place)), self.open(name) as source, self._target.create(self._name(draft)) as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+            self._target.move([(self._name(draft), place)])
+        finally:
+            self.discard(draft)
+        self.delete(name)
 
     def delete(self, name: str) -> None:
         self._target.delete(name)
@@ -151,6 +171,15 @@ def explained(place: Path | str) -> Iterator[None]:
             f"{place} cannot be written: {error.strerror or error}. Nothing of it is staged. Make room, "
             "or sync what is pending, and write it again.",
         ) from error
+
+
+def _files(folder: Path) -> list[str]:
+    """The names of files. Folders, such as file systems and file browsers make, are none of ours."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_file()]
+    except FileNotFoundError:
+        return []
 
 
 def _host() -> str:

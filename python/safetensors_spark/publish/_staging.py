@@ -36,7 +36,7 @@ class Staging(Protocol):
         """Make the directory and a folder in it, unless they exist."""
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it does not exist."""
+        """The names of the files in a folder; none if it does not exist."""
 
     def exists(self, name: str) -> bool: ...
 

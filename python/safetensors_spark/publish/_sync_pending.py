@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._extras import require
@@ -102,7 +103,7 @@ def sync_pending(
         repair(staging)
         sync.run(create_pr)
         if keep is not None:
-            _remove_synced(staging, timedelta(days=keep))
+            _remove_synced(staging, keep)
     return sync.report
 
 
@@ -119,19 +120,24 @@ def retry_failed(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
         return [move(staging, shard, PENDING_DIRNAME, failed=None) for shard in failed]
 
 
-def _remove_synced(staging: Staging, age: timedelta) -> None:
+def _remove_synced(staging: Staging, days: float) -> None:
     """Remove what was committed longer ago. Shards stay until the manifest of their dataset is committed."""
-    limit = datetime.now(timezone.utc) - age
     found = list(pairs(staging, SYNCED_DIRNAME))
     for shard, sidecar in found:
         dataset = sidecar.dataset and str(sidecar.dataset.get("id"))
         if dataset and not _is_synced(staging, dataset):
             continue
-        # What somebody else has moved there does not say when.
-        at = (sidecar.fields.get("synced") or {}).get("at")
-        if at and datetime.fromisoformat(at) < limit:
+        if _is_older((sidecar.fields.get("synced") or {}).get("at"), days):
             staging.delete(f"{SYNCED_DIRNAME}/{shard.name}")
             staging.delete(sidecar_of(f"{SYNCED_DIRNAME}/{shard.name}"))
+
+
+def _is_older(at: Any, days: float) -> bool:
+    """Whether a time is longer ago; not of what somebody else has moved, which does not say when."""
+    try:
+        return (datetime.now(timezone.utc) - datetime.fromisoformat(at)) / timedelta(days=1) > days
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_synced(staging: Staging, dataset: str) -> bool:

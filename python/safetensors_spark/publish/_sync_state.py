@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from safetensors_spark.publish._staging import Staging, open_staging
 STATE = "_sync.json"
 
 BUDGET, WINDOW_S = 90, 3600.0
+
+_PULL_REQUEST = re.compile(r"refs/pr/[0-9]+")
 
 
 def remaining_budget(staging_dir: str | os.PathLike[str], *, budget: int = BUDGET, window_s: float = WINDOW_S) -> int:
@@ -28,7 +31,7 @@ class SyncState:
     """The times of commits, and the pull request that is being filled."""
 
     def __init__(self, staging: Staging, budget: int, window_s: float) -> None:
-        self._staging, self._budget, self.window_s = staging, budget, window_s
+        self._staging, self._budget, self.window_s = staging, max(0, budget), window_s
         self._fields = _read(staging)
 
     @property
@@ -36,8 +39,9 @@ class SyncState:
         return self._since(self.window_s)
 
     def _since(self, seconds: float) -> list[float]:
-        since = time.time() - seconds
-        return [one for one in self._fields.get("commits", ()) if since < one]
+        # A clock that was ahead has left times of the future, which must not block for longer than a window.
+        now = time.time()
+        return [one for one in self._fields["commits"] if abs(now - one) < seconds]
 
     @property
     def _kept_s(self) -> float:
@@ -68,11 +72,11 @@ class SyncState:
 
     def pull_request(self, repo: str) -> str | None:
         """The revision of the pull request to this repository that is not complete."""
-        found: str | None = self._fields.get("pull_requests", {}).get(repo)
+        found: str | None = self._fields["pull_requests"].get(repo)
         return found
 
     def set_pull_request(self, repo: str, revision: str | None) -> None:
-        others = {name: one for name, one in self._fields.get("pull_requests", {}).items() if name != repo}
+        others = {name: one for name, one in self._fields["pull_requests"].items() if name != repo}
         self._put(pull_requests=others | ({repo: revision} if revision else {}))
 
     def _put(self, **fields: Any) -> None:
@@ -85,5 +89,15 @@ def _read(staging: Staging) -> Mapping[str, Any]:
     try:
         found = parse_json(staging.read(STATE) or b"{}")
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = {}
+    fields = found if isinstance(found, dict) else {}
+    commits, pulls = fields.get("commits"), fields.get("pull_requests")
+    return {
+        **fields,
+        "commits": [one for one in commits if type(one) in (int, float)] if isinstance(commits, list) else [],
+        "pull_requests": {
+            repo: one for repo, one in pulls.items() if isinstance(one, str) and _PULL_REQUEST.fullmatch(one)
+        }
+        if isinstance(pulls, dict)
+        else {},
+    }
