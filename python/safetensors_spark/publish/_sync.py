@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-from safetensors_spark._errors import InvalidManifestError, printable
-from safetensors_spark._files.manifest import MANIFEST, Manifest, parse_manifest
-from safetensors_spark.publish._card import CARD, with_card
+from safetensors_spark._errors import printable
+from safetensors_spark._files.manifest import MANIFEST, parse_manifest
+from safetensors_spark.publish._card import CARD
 from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError, RemoteFile
+from safetensors_spark.publish._published import changed_card, missing_shards, place, replaced_files
 from safetensors_spark.publish._sidecar import Sidecar, now, sidecar_of
 from safetensors_spark.publish._staged import (
     StagedShard,
@@ -26,7 +27,6 @@ from safetensors_spark.publish._staged import (
     folder_of,
     move,
     pairs,
-    remove_dataset,
     without_body,
 )
 from safetensors_spark.publish._staging import (
@@ -35,6 +35,7 @@ from safetensors_spark.publish._staging import (
     SYNCED_DIRNAME,
     Staging,
 )
+from safetensors_spark.publish._superseded import manifests, prefix_of, remove_superseded
 from safetensors_spark.publish._sync_report import SyncReport
 from safetensors_spark.publish._sync_state import SyncState
 
@@ -131,10 +132,13 @@ class Sync:
             self._commit_dataset(dataset)
         self._remove_superseded()
 
+    def _remove_superseded(self) -> None:
+        self.report.errors += map(printable, remove_superseded(self.staging, self._hub.place))
+
     def _waiting(self) -> tuple[list[_Pair], list[str]]:
         """The shards that may be committed, and the datasets whose manifest is pending, as they were staged."""
         waiting = _in_order(list(pairs(self.staging, PENDING_DIRNAME)))
-        complete = list(_manifests(waiting))
+        complete = list(manifests(waiting))
         data = [
             (shard, sidecar)
             for shard, sidecar in waiting
@@ -309,21 +313,21 @@ class Sync:
         operations: list[CommitOperationAdd | CommitOperationDelete] = []
         with ExitStack() as opened:
             operations += [self._addition(*pair, opened) for pair in finals]
-            prefix = str((finals[0][1].dataset or {})["prefix"])
+            prefix = prefix_of(finals[0][1])
             content = self._body(next(shard for shard, _ in finals if shard.name == dataset_file(dataset, MANIFEST)))
             manifest = parse_manifest(content, MANIFEST)
-            self._check_shards(prefix, manifest, head)
-            operations += [CommitOperationDelete(path) for path in self._replaced(prefix, manifest, head)]
-            if has_card and self._hub.repo_type == "dataset":
-                operations += self._card(manifest, prefix, head)
+            about = (self._hub, prefix, manifest, head)
+            if missing := missing_shards(*about):
+                raise _IncompleteError(
+                    f"{place(prefix, MANIFEST)} stays pending: {missing[0]}, which it names, is neither staged nor in "
+                    f"{self._hub.repo_id}. Stage the dataset again."
+                )
+            operations += [CommitOperationDelete(path) for path in replaced_files(*about)]
+            if has_card and self._hub.repo_type == "dataset" and (card := changed_card(*about)) is not None:
+                operations.append(CommitOperationAdd(CARD, card))
             where = prefix or self._hub.repo_id
             commit = self._commit(operations, f"{self._prefix} {where}: {manifest.samples:,} rows", head)
         self._settle(finals, commit)
-
-    def _card(self, manifest: Manifest, prefix: str, head: str) -> list[CommitOperationAdd]:
-        before = self._hub.read(CARD, head)
-        card = with_card(before, manifest, self._hub.repo_id, prefix)
-        return [] if card == before else [CommitOperationAdd(CARD, card)]
 
     def _put_back(self, dataset: str) -> None:
         """Commit shards again that were committed, and that another dataset has deleted since."""
@@ -337,54 +341,6 @@ class Sync:
 
     def _data(self, folder: str, dataset: str) -> list[_Pair]:
         return [pair for pair in pairs(self.staging, folder) if _is_of(pair[1], dataset) and not _is_final(pair[1])]
-
-    def _remove_superseded(self) -> None:
-        """Remove stagings after which a later one of the same folder was committed: they would bring back the old."""
-        left = _manifests([*pairs(self.staging, PENDING_DIRNAME), *pairs(self.staging, FAILED_DIRNAME)])
-        if not left:
-            return
-        latest: dict[str, Sidecar] = {}
-        for sidecar in _manifests(pairs(self.staging, SYNCED_DIRNAME)).values():
-            record, prefix = sidecar.fields.get("synced") or {}, _prefix(sidecar)
-            if (record.get("repo_id"), record.get("repo_type"), record.get("revision")) == self._hub.place and (
-                prefix not in latest or latest[prefix].created_at < sidecar.created_at
-            ):
-                latest[prefix] = sidecar
-        for dataset, sidecar in left.items():
-            later = latest.get(_prefix(sidecar))
-            if later and sidecar.created_at < later.created_at:
-                remove_dataset(self.staging, dataset)
-                self.report.errors.append(
-                    printable(
-                        f"{sidecar.path_in_repo}, staged {sidecar.created_at}, is removed and not committed any more: "
-                        f"a later one, staged {later.created_at}, is in {self._hub.repo_id}."
-                    )
-                )
-
-    def _check_shards(self, prefix: str, manifest: Manifest, head: str) -> None:
-        """A manifest of shards that are not there would break the dataset."""
-        paths = {f"{prefix}/{shard.file}".lstrip("/"): shard.bytes for shard in manifest.shards}
-        files = self._hub.files(paths, head)
-        lost = [path for path, size in paths.items() if path not in files or files[path].size != size]
-        if lost:
-            raise _IncompleteError(
-                f"{f'{prefix}/{MANIFEST}'.lstrip('/')} stays pending: {lost[0]}, which it names, is neither staged nor "
-                f"in {self._hub.repo_id}. Stage the dataset again."
-            )
-
-    def _replaced(self, prefix: str, manifest: Manifest, head: str) -> list[str]:
-        """The files of the manifest that is there which this one has not."""
-        place = f"{prefix}/{MANIFEST}".lstrip("/")
-        content = self._hub.read(place, head)
-        if content is None:
-            return []
-        try:
-            before = parse_manifest(content, place)
-        except InvalidManifestError as error:
-            _LOGGER.warning("%s: its shards are not deleted.", error)
-            return []
-        gone = sorted(set(before.files) - set(manifest.files))
-        return sorted(self._hub.files((f"{prefix}/{name}".lstrip("/") for name in gone), head))
 
     # -- Failures ----------------------------------------------------------------------------------------------------
 
@@ -424,16 +380,6 @@ def _is_final(sidecar: Sidecar) -> bool:
 
 def _is_of(sidecar: Sidecar, dataset: str) -> bool:
     return sidecar.dataset is not None and sidecar.dataset.get("id") == dataset
-
-
-def _prefix(sidecar: Sidecar) -> str:
-    return str((sidecar.dataset or {})["prefix"])
-
-
-def _manifests(waiting: Iterable[_Pair]) -> dict[str, Sidecar]:
-    """The datasets whose manifest is among these, in their order."""
-    ids = ((shard, sidecar, str(sidecar.dataset["id"])) for shard, sidecar in waiting if sidecar.dataset)
-    return {dataset: sidecar for shard, sidecar, dataset in ids if shard.name == dataset_file(dataset, MANIFEST)}
 
 
 def _blob_id(content: bytes) -> str:
