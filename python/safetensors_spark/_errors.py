@@ -99,3 +99,15 @@ class StagingBusyError(SafetensorsSparkError):
 
 class HubAccessError(SafetensorsSparkError):
     """The Hub has no such repository or revision, or the token has no right to it."""
+
+
+class PipelineError(SafetensorsSparkError):
+    """A pipeline that cannot be planned, or whose shard could not be made."""
+
+
+class LostShardError(PipelineError):
+    """A shard whose workers died, or lost their connections, each time that it was tried."""
+
+
+class PipelineBusyError(PipelineError):
+    """Another process writes the same files."""

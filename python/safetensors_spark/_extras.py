@@ -30,6 +30,7 @@ EXTRAS = (
     Extra("mlflow", ("mlflow", "alembic", "sqlalchemy"), "`safetensors_spark.mlflow`"),
     Extra("torch", ("torch",), "`safetensors_spark.torch`"),
     Extra("publish", ("huggingface_hub", "pyarrow"), "`safetensors_spark.publish`"),
+    Extra("pipeline", ("cloudpickle", "fsspec", "orjson", "pyarrow", "zstandard"), "`safetensors_spark.pipeline`"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

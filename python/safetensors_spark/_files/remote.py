@@ -155,7 +155,7 @@ class RemoteFolder:
 
     def version(self, name: str) -> str:
         """Another text where the store has other bytes by that name, as far as it tells."""
-        return _version(self.call(name, lambda: self._about(name)))
+        return version_of(self.call(name, lambda: self._about(name)))
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The versions of those of these files that are there. Listings tell them in other words, if at all."""
@@ -192,7 +192,7 @@ class RemoteFolder:
         return retried(printable(f"{self.location}/{name}".rstrip("/")), call, done)
 
 
-def _version(about: Mapping[str, Any]) -> str:
+def version_of(about: Mapping[str, Any]) -> str:
     """What a store says of a file's content, or else of its time."""
     tags = [str(about[name]).strip('"') for name in _TAGS if about.get(name)]
     return (tags or [_time(about[name]) for name in _TIMES if about.get(name)] or [""])[0]

@@ -91,6 +91,11 @@ class RemoteTarget:
         finally:
             self._forget(name)
 
+    def put(self, source: Path, name: str) -> None:
+        """Create or replace a file, of the bytes of one of this machine."""
+        self.folder.call(name, lambda: self._files.put_file(str(source), self._at(name)))
+        self._forget(name)
+
     def overwrite(self, name: str, content: bytes) -> None:
         self.folder.call(name, lambda: self._files.pipe_file(self._at(name), content), "written")
         self._forget(name)

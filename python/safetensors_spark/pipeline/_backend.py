@@ -1,0 +1,194 @@
+"""Backends: where, and with how many tasks at a time, pipelines run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+from safetensors_spark.pipeline._dataset import Dataset
+from safetensors_spark.pipeline._plan import Plan, plan_of
+from safetensors_spark.pipeline._pool import Pool
+from safetensors_spark.pipeline._progress import progress_of
+from safetensors_spark.pipeline._run import Results, Run, Settings
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_MEMORY = 256 << 20
+
+
+@dataclass(frozen=True)
+class BackendOptions:
+    """What all backends take.
+
+    Attributes:
+        max_parallelism: how many tasks run at a time.
+        memory: bytes of memory for each task, as a number or as text: `2GB`. A quarter of it is for rows that are
+            sorted; by default that is 64 MiB.
+        on_error: `raise` what functions raise; or `quarantine` the rows: they are written to `_quarantine` beside the
+            output, with their errors.
+        resume: do not make again what an earlier run has made of the same input by the same code.
+        work_dir: a folder that all workers see, for what is between stages. By default it is beside the output.
+        progress: show how far it is; by default yes.
+        dry_run: print the plan, and run nothing.
+        resources: what else a cluster gives each task: `num_cpus`, `num_gpus`, and options of Ray's tasks.
+    """
+
+    max_parallelism: int
+    memory: int | str | None = None
+    on_error: Literal["raise", "quarantine"] = "raise"
+    resume: bool = True
+    work_dir: str | None = None
+    progress: bool | None = None
+    dry_run: bool = False
+    resources: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_parallelism, int) or self.max_parallelism < 1:
+            raise ValueError(f"max_parallelism is {self.max_parallelism!r}, expected a whole number from 1")
+        if self.on_error not in ("raise", "quarantine"):
+            raise ValueError(f"on_error is {self.on_error!r}, expected 'raise' or 'quarantine'")
+        bytes_of(self.memory)
+
+    @property
+    def settings(self) -> Settings:
+        memory = bytes_of(self.memory) or _MEMORY
+        return Settings(max(memory // 4, 1 << 20), self.on_error == "quarantine", self.resume, self.work_dir)
+
+
+def bytes_of(memory: int | str | None) -> int | None:
+    """A number of bytes: `2GB` is 2,000,000,000, `2GiB` 2^31."""
+    if memory is None:
+        return None
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", memory.lower())
+        if found is None:
+            raise ValueError(f"memory is {memory!r}, expected bytes, such as '2GB' or '512MiB'")
+        memory = int(float(found[1]) * _UNITS[found[2] or ""])
+    if memory < 1:
+        raise ValueError(f"memory is {memory!r}, expected bytes, such as '2GB' or '512MiB'")
+    return memory
+
+
+class Backend:
+    """Executes pipelines."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, options: BackendOptions) -> None:
+        self.options = options
+
+    def pool(self) -> Pool:
+        """Workers for one run."""
+        raise NotImplementedError
+
+    def plan(self, dataset: Dataset[Any]) -> Plan:
+        """What `execute` would do: print it. Lists the files of the source, and runs nothing."""
+        return plan_of(dataset)
+
+    def execute(self, dataset: Dataset[Any]) -> Results:
+        """Run the pipeline to its end. Returns an iterator of the rows of its last stage: of a write, the paths.
+
+        Raises what functions raise, as it is; `LostShardError` for a shard whose workers died each time; and
+        `PipelineBusyError` while another process writes the same files. What was made is kept for the next attempt.
+        """
+        plan = self.plan(dataset)
+        if self.options.dry_run:
+            print(plan)
+            return Results.none()
+        progress = progress_of(self.options.progress)
+        try:
+            run = Run(plan, self.options.settings, self.pool, progress)
+            return Results.of(run, run.run())
+        finally:
+            progress.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.options.max_parallelism} tasks at a time>"
+
+
+class SyncBackend(Backend):
+    """One task at a time in the caller's thread: for tests, and for debuggers."""
+
+    kind = "sync"
+
+    def __init__(self, max_parallelism: int = 1, **options: Any) -> None:
+        super().__init__(BackendOptions(max_parallelism, **options))
+
+    def pool(self) -> Pool:
+        from safetensors_spark.pipeline._backends.sync import SyncPool
+
+        return SyncPool()
+
+
+class ThreadPoolBackend(Backend):
+    """Threads of this process: for what waits for files and servers, such as downloads."""
+
+    kind = "threadpool"
+
+    def __init__(self, max_parallelism: int = 32, **options: Any) -> None:
+        super().__init__(BackendOptions(max_parallelism, **options))
+
+    def pool(self) -> Pool:
+        from safetensors_spark.pipeline._backends.threads import ThreadPool
+
+        return ThreadPool(self.options.max_parallelism)
+
+
+class ProcessBackend(Backend):
+    """Processes of this machine, one for each core: for what computes. The default."""
+
+    kind = "processes"
+
+    def __init__(self, max_parallelism: int | None = None, **options: Any) -> None:
+        super().__init__(BackendOptions(max_parallelism or os.cpu_count() or 1, **options))
+
+    def pool(self) -> Pool:
+        from safetensors_spark.pipeline._backends.processes import ProcessPool
+
+        return ProcessPool(self.options.max_parallelism)
+
+
+_BACKENDS: dict[str, Callable[..., Backend]] = {
+    "sync": SyncBackend,
+    "threadpool": ThreadPoolBackend,
+    "threads": ThreadPoolBackend,
+    "processes": ProcessBackend,
+}
+
+_flow: ContextVar[Backend | None] = ContextVar("safetensors_spark_flow_backend", default=None)
+
+
+def create_backend(backend_type: str = "processes", max_parallelism: int | None = None, **options: Any) -> Backend:
+    """A backend by its name: `processes`, `threadpool` (or `threads`), `sync`, `ray` or `spark`.
+
+    Args:
+        max_parallelism: how many tasks run at a time.
+        options: those of `BackendOptions`.
+    """
+    make = _BACKENDS.get(backend_type)
+    if make is None:
+        raise ValueError(f"backend_type is {backend_type!r}, expected one of {', '.join(_BACKENDS)}")
+    return make(**options) if max_parallelism is None else make(max_parallelism, **options)
+
+
+def set_flow_backend(backend: Backend | None) -> None:
+    """Make a backend the one that `flow_backend` returns in this context."""
+    _flow.set(backend)
+
+
+def flow_backend(**options: Any) -> Backend:
+    """The backend that the command line has asked for; without one, processes of this machine.
+
+    Args:
+        options: those of `BackendOptions`, in place of the command line's.
+    """
+    current = _flow.get() or ProcessBackend()
+    if not options:
+        return current
+    changed = type(current).__new__(type(current))
+    changed.__dict__.update(current.__dict__)
+    changed.options = replace(current.options, **options)
+    return changed

@@ -1,0 +1,50 @@
+"""A worker process: it runs tasks until nobody sends any more.
+
+It is started as a program of its own, and not as a copy of the caller's: so scripts need no
+`if __name__ == "__main__"`, and nothing of the caller's threads and locks is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+from safetensors_spark.pipeline._failures import sent
+from safetensors_spark.pipeline._task import run
+
+
+def main(number: int) -> None:
+    """Run the tasks that come by a socket of this number."""
+    # The terminal's Ctrl-C is sent to all processes of a group: the caller decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_caller, daemon=True).start()
+    with Connection(number) as connection:
+        serve(connection)
+
+
+def _end_with_caller() -> None:
+    """Its end of the pipe is closed however it ends."""
+    # Not by `sys.stdin`, whose lock this thread would still have when the process ends.
+    os.read(0, 1)
+    os._exit(1)
+
+
+def serve(connection: Connection) -> None:
+    """Run the tasks that come, each with the work that came last."""
+    work: Any = None
+    while True:
+        try:
+            content = connection.recv_bytes()
+        except EOFError:
+            return
+        try:
+            found, task = pickle.loads(content)
+            work = work if found is None else pickle.loads(found)
+            answer = pickle.dumps((True, run(work, task)), 5)
+        except Exception as error:
+            answer = pickle.dumps((False, sent(error)), 5)
+        connection.send_bytes(answer)

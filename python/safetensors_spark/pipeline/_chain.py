@@ -1,0 +1,194 @@
+"""Operations of rows, one after the other, as one iterator over the rows of a shard."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark.pipeline._expression import of_rows
+from safetensors_spark.pipeline._formats.readers import read
+from safetensors_spark.pipeline._formats.reading import Bad, raise_error
+from safetensors_spark.pipeline._operations import (
+    Filter,
+    FilterExpression,
+    FlatMap,
+    Load,
+    Map,
+    MapShard,
+    RowOperation,
+    Select,
+    ShardInfo,
+    TakePerShard,
+    Window,
+    WindowBy,
+)
+
+
+class StoppedError(Exception):
+    """Nobody wants the shard any more."""
+
+
+@dataclass
+class Place:
+    """Where a shard's work has come to: how many rows were read."""
+
+    rows: int = 0
+    loaded: int = 0
+
+
+@dataclass
+class Chain:
+    """How a shard's rows pass operations.
+
+    Attributes:
+        bad: gets rows for which an operation fails; None if the first of them ends the shard.
+        stop: ends it at the next row.
+        place: for errors and reports.
+    """
+
+    info: ShardInfo
+    bad: Callable[[RowOperation, Any, Exception], None] | None = None
+    stop: threading.Event | None = None
+    place: Place = field(default_factory=Place)
+
+    def run(self, rows: Iterable[Any], operations: Sequence[RowOperation]) -> Iterator[Any]:
+        """What the operations make of the rows."""
+        rows = self._counted(rows)
+        for operation in operations:
+            rows = self._guarded(rows, operation) if self.bad is not None else self._step(rows, operation)
+        return iter(rows)
+
+    def _counted(self, rows: Iterable[Any]) -> Iterator[Any]:
+        place, stop = self.place, self.stop
+        for row in rows:
+            place.rows += 1
+            if stop is not None and stop.is_set():
+                raise StoppedError
+            yield row
+
+    def _step(self, rows: Iterable[Any], operation: RowOperation) -> Iterable[Any]:
+        # What itertools has costs no step of the interpreter for each row.
+        match operation:
+            case Map(function):
+                return map(function, rows)
+            case Filter(function):
+                return filter(function, rows)
+            case FilterExpression(expression):
+                return filter(_of_records(operation, of_rows(expression)), rows)
+            case FlatMap(function):
+                return itertools.chain.from_iterable(map(function, rows))
+            case Select(columns):
+                return map(partial(_selected, columns), rows)
+            case Load():
+                return self._loaded(itertools.chain.from_iterable(map(partial(self._load, operation), rows)))
+        return self._of_shard(rows, operation)
+
+    def _of_shard(self, rows: Iterable[Any], operation: RowOperation) -> Iterable[Any]:
+        """Operations that know more than one row."""
+        match operation:
+            case TakePerShard(count):
+                return itertools.islice(rows, count)
+            case Window(size):
+                return _windows(iter(rows), size)
+            case WindowBy(fold, initial):
+                return _windows_by(rows, fold, initial)
+            case MapShard(function):
+                return function(iter(rows), self.info)
+        raise AssertionError(operation)
+
+    def _load(self, load: Load, path: Any, bad: Bad = raise_error) -> Iterator[Any]:
+        return read(path, load, bad)
+
+    def _loaded(self, records: Iterable[Any]) -> Iterator[Any]:
+        """The same records, counted: what an error names is a record, not the file that it is in."""
+        place, stop = self.place, self.stop
+        for record in records:
+            place.loaded += 1
+            if stop is not None and stop.is_set():
+                raise StoppedError
+            yield record
+
+    def _guarded(self, rows: Iterable[Any], operation: RowOperation) -> Iterable[Any]:
+        """As `_step`, but a row that fails is kept apart."""
+        if isinstance(operation, TakePerShard | Window | WindowBy | MapShard):
+            return self._of_shard(rows, operation)
+        return self._rows_that_pass(rows, operation)
+
+    def _rows_that_pass(self, rows: Iterable[Any], operation: RowOperation) -> Iterator[Any]:
+        assert self.bad is not None
+        bad = partial(self.bad, operation)
+        for row in rows:
+            try:
+                match operation:
+                    case Load():
+                        found: Iterable[Any] = self._loaded(self._load(operation, row, bad))
+                    case _:
+                        found = self._step((row,), operation)
+                iterator = iter(found)
+            except Exception as error:
+                bad(row, error)
+                continue
+            yield from _until_bad(iterator, row, bad)
+
+
+def _until_bad(iterator: Iterator[Any], row: Any, bad: Bad) -> Iterator[Any]:
+    while True:
+        try:
+            found = next(iterator)
+        except StopIteration:
+            return
+        except Exception as error:
+            bad(row, error)
+            return
+        yield found
+
+
+def _of_records(operation: Any, keeps: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def keeps_record(record: Any) -> Any:
+        try:
+            return keeps(record)
+        except AttributeError:
+            if hasattr(record, "get"):
+                raise
+            raise PipelineError(
+                f"`{operation}` needs records with columns, but a row is a {type(record).__name__}"
+            ) from None
+
+    return keeps_record
+
+
+def _selected(columns: tuple[str, ...], record: Any) -> dict[str, Any]:
+    try:
+        return {name: record[name] for name in columns}
+    except (KeyError, TypeError, IndexError):
+        if not isinstance(record, dict):
+            raise PipelineError(f"select needs records with columns, but a row is a {type(record).__name__}") from None
+        absent = next(name for name in columns if name not in record)
+        raise PipelineError(
+            f"select: a record has no column `{absent}`; it has {', '.join(map(str, record)) or 'none'}"
+        ) from None
+
+
+def _windows(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while window := list(itertools.islice(rows, size)):
+        yield window
+
+
+def _windows_by(rows: Iterable[Any], fold: Callable[[Any, Any], tuple[bool, Any]], initial: Any) -> Iterator[list[Any]]:
+    window: list[Any] = []
+    state = initial
+    for row in rows:
+        belongs, state = fold(state, row)
+        if not belongs and window:
+            yield window
+            window = []
+            # A row that does not belong even to an empty list begins one all the same.
+            _, state = fold(initial, row)
+        window.append(row)
+    if window:
+        yield window

@@ -1,0 +1,181 @@
+"""Fingerprints of functions and values: equal in every process as long as what they do is equal.
+
+A function's is that of its code, of the values it closes over, of its defaults, and of the functions and values of its
+own project that it names. What an installed package has counts by the package's version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+_SITE = ("site-packages", "dist-packages")
+
+
+def fingerprint(value: Any) -> str:
+    """A short text, another one for other code or other values."""
+    digest = blake2b(digest_size=16)
+    for part in _parts(value, set()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+    kind = type(value)
+    yield f"{kind.__module__}.{kind.__qualname__}".encode()
+    if value is None or isinstance(value, bool | int | float | complex | str):
+        yield repr(value).encode("utf-8", "surrogatepass")
+    elif isinstance(value, bytes | bytearray):
+        yield bytes(value)
+    elif id(value) in seen:
+        # A function that names itself, or a list that has itself.
+        yield b"again"
+    else:
+        seen.add(id(value))
+        yield from _inside(value, seen)
+
+
+def _inside(value: Any, seen: set[int]) -> Iterator[bytes]:
+    if isinstance(value, types.FunctionType):
+        yield from _of_function(value, seen)
+    elif isinstance(value, functools.partial):
+        yield from _all((value.func, value.args, sorted(value.keywords.items())), seen)
+    elif isinstance(value, types.MethodType):
+        yield from _all((value.__func__, value.__self__), seen)
+    elif isinstance(value, type):
+        yield from _of_class(value, seen)
+    elif isinstance(value, types.ModuleType):
+        yield _version_of(value.__name__).encode()
+    elif isinstance(value, types.CodeType):
+        yield from _of_code(value, seen)
+    elif isinstance(value, list | tuple):
+        yield from _all(value, seen)
+    elif isinstance(value, set | frozenset):
+        yield from sorted(fingerprint(one).encode() for one in value)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _all((name, one), seen)
+    elif dataclasses.is_dataclass(value):
+        yield from _all(
+            (type(value), {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}), seen
+        )
+    else:
+        yield from _of_object(value, seen)
+
+
+def _all(values: Any, seen: set[int]) -> Iterator[bytes]:
+    for one in values:
+        yield from _parts(one, seen)
+
+
+def _of_function(function: types.FunctionType, seen: set[int]) -> Iterator[bytes]:
+    yield f"{function.__module__}.{function.__qualname__}".encode()
+    if _is_installed(function.__module__):
+        yield _version_of(function.__module__).encode()
+        return
+    yield from _of_code(function.__code__, seen)
+    yield from _parts(function.__defaults__, seen)
+    yield from _parts(function.__kwdefaults__, seen)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _parts(cell.cell_contents, seen)
+        except ValueError:
+            yield b"empty"
+    for name in sorted(_names(function.__code__)):
+        if name in function.__globals__:
+            yield name.encode()
+            yield from _parts(function.__globals__[name], seen)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names that code and what is defined in it may take from its module."""
+    inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _of_code(code: types.CodeType, seen: set[int]) -> Iterator[bytes]:
+    """Without files and lines, which change when something else in the file does."""
+    yield code.co_code
+    for names in (code.co_names, code.co_varnames, code.co_freevars):
+        yield " ".join(names).encode()
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            yield from _of_code(value, seen)
+        elif not (value is code.co_consts[0] and isinstance(value, str)):
+            # The first one may be the docstring.
+            yield from _parts(value, set())
+
+
+def _of_class(kind: type, seen: set[int]) -> Iterator[bytes]:
+    yield f"{kind.__module__}.{kind.__qualname__}".encode()
+    if _is_installed(kind.__module__):
+        yield _version_of(kind.__module__).encode()
+        return
+    for name, value in sorted(vars(kind).items()):
+        if name in ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"):
+            continue
+        value = inspect.unwrap(value) if callable(value) else value
+        if isinstance(value, staticmethod | classmethod):
+            value = value.__func__
+        if isinstance(value, property):
+            value = (value.fget, value.fset)
+        if isinstance(
+            value, types.FunctionType | type | tuple | str | int | float | bytes | list | dict | None.__class__
+        ):
+            yield name.encode()
+            yield from _parts(value, seen)
+    yield from _all(kind.__bases__, seen)
+
+
+def _of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """An object is its class and its state, as pickle takes it."""
+    if isinstance(value, types.BuiltinFunctionType):
+        yield f"{value.__module__}.{value.__qualname__}".encode()
+        return
+    yield from _parts(type(value), seen)
+    try:
+        found = value.__reduce_ex__(4)
+    except Exception:
+        # An open file or a lock says nothing of what it does.
+        return
+    if isinstance(found, str):
+        yield found.encode()
+        return
+    _, arguments, *state = found
+    for one in (arguments, *state[:1]):
+        yield from _parts(one, seen)
+    for items in state[1:3]:
+        if items is not None:
+            yield from _all(list(items), seen)
+
+
+def _is_installed(module: str | None) -> bool:
+    """Whether a module is of a package that has a version, or of Python itself, or ours."""
+    if not module or module == "__main__":
+        return False
+    first = module.partition(".")[0]
+    if first in sys.stdlib_module_names or first == "safetensors_spark":
+        return True
+    place = getattr(sys.modules.get(module), "__file__", None) or ""
+    return any(one in place for one in _SITE)
+
+
+@functools.cache
+def _version_of(module: str) -> str:
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+    first = module.partition(".")[0]
+    if first in sys.stdlib_module_names:
+        return f"{first} {sys.version_info[:2]}"
+    for name in packages_distributions().get(first, []):
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    return first

@@ -1,0 +1,1 @@
+"""Files of records: how each format is read, and how it is written."""

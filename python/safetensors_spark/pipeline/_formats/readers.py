@@ -1,0 +1,75 @@
+"""Records of one file, by its format: for `flat_map`, and for functions of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark.pipeline._formats.reading import Bad, format_of, raise_error
+from safetensors_spark.pipeline._operations import Load
+
+
+class _Reader(Protocol):
+    def __call__(self, path: str, load: Load, bad: Bad) -> Iterator[Any]: ...
+
+
+def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
+    """The records of a file, as `load` says.
+
+    Args:
+        bad: gets a record that cannot be read, and the error.
+    """
+    if not isinstance(path, str):
+        raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
+    return _reader(format_of(path) if load.format == "file" else load.format)(path, load, bad)
+
+
+def _reader(kind: str) -> _Reader:
+    # Each needs a library of its own.
+    if kind == "jsonl":
+        from safetensors_spark.pipeline._formats import jsonl
+
+        return jsonl.read
+    if kind == "parquet":
+        from safetensors_spark.pipeline._formats import parquet
+
+        return parquet.read
+    if kind == "vortex":
+        from safetensors_spark.pipeline._formats import vortex
+
+        return vortex.read
+    from safetensors_spark.pipeline._formats import safetensors
+
+    return safetensors.read
+
+
+def load_file(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a file in the format that its suffix tells."""
+    return read(path, _load("file", columns))
+
+
+def load_jsonl(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """A record of each line of a JSON file, which may be compressed: `.gz`, `.zst`, `.xz` or `.bz2`."""
+    return read(path, _load("jsonl", columns))
+
+
+def load_parquet(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a Parquet file."""
+    return read(path, _load("parquet", columns))
+
+
+def load_vortex(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a Vortex file."""
+    return read(path, _load("vortex", columns))
+
+
+# How `flat_map` knows them, so that filters behind them are pushed.
+load_file.load_format = "file"  # type: ignore[attr-defined]
+load_jsonl.load_format = "jsonl"  # type: ignore[attr-defined]
+load_parquet.load_format = "parquet"  # type: ignore[attr-defined]
+load_vortex.load_format = "vortex"  # type: ignore[attr-defined]
+
+
+def _load(kind: str, columns: Sequence[str] | None) -> Load:
+    return Load(kind, None if columns is None else tuple(columns))

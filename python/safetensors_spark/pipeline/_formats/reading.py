@@ -1,0 +1,100 @@
+"""What readers of all formats have in common."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any, BinaryIO, cast
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark._files.secrets import without_secrets
+from safetensors_spark._files.storage import checked_path
+
+# What a reader calls with a record that cannot be read, and why. It raises, or keeps the record apart.
+Bad = Callable[[Any, Exception], None]
+
+# What libraries raise for files that are cut off, or are not of their format.
+_DAMAGE = (EOFError, LookupError, NotImplementedError, ValueError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".vortex": "vortex",
+    ".safetensors": "safetensors",
+}
+_COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".xz", ".bz2")
+
+
+def raise_error(_: Any, error: Exception) -> None:
+    raise error
+
+
+def format_of(path: str) -> str:
+    """The format that a path's suffix tells. Raises `PipelineError` if it tells none."""
+    name = path
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    found = _SUFFIXES.get(PurePath(name).suffix.lower())
+    if found is None:
+        raise PipelineError(
+            f"{without_secrets(path)} has no suffix that tells its format: {', '.join(_SUFFIXES)}. Name the format: "
+            "load_jsonl, load_parquet, load_vortex or load_safetensors."
+        )
+    return found
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file's bytes, without the compression that its name tells."""
+    from fsspec.core import url_to_fs
+
+    files, place = url_to_fs(checked_path(path))
+    with files.open(place, "rb") as file, decompressed(path, file) as content:
+        yield content
+
+
+@contextmanager
+def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
+    if path.endswith((".gz", ".gzip")):
+        with gzip.GzipFile(fileobj=file, mode="rb") as content:
+            yield cast(BinaryIO, content)
+    elif path.endswith((".zst", ".zstd")):
+        import zstandard
+
+        # A file may be several frames, one after the other.
+        with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as content:
+            yield cast(BinaryIO, io.BufferedReader(content, 1 << 20))
+    elif path.endswith(".xz"):
+        with lzma.open(file, "rb") as content:
+            yield cast(BinaryIO, content)
+    elif path.endswith(".bz2"):
+        with bz2.open(file, "rb") as content:
+            yield cast(BinaryIO, content)
+    else:
+        yield file
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Raises `PipelineError`, which names the file, for what libraries raise of its content."""
+    try:
+        yield
+    except PipelineError:
+        raise
+    except (OSError, *_DAMAGE) as error:
+        if isinstance(error, OSError) and (
+            error.errno is not None or isinstance(error, ConnectionError | TimeoutError)
+        ):
+            raise
+        what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise PipelineError(
+            f"{without_secrets(path)} cannot be read: {what}. Copy it again, or leave it out."
+        ) from error

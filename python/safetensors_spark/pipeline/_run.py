@@ -1,0 +1,263 @@
+"""Runs a plan, stage by stage, on a pool. What an earlier run has made of the same input is not made again."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from safetensors_spark._errors import counted
+from safetensors_spark.pipeline._fingerprint import fingerprint
+from safetensors_spark.pipeline._names import outputs_of, shard_names
+from safetensors_spark.pipeline._operations import Join, Reshard
+from safetensors_spark.pipeline._plan import Plan, Stage
+from safetensors_spark.pipeline._pool import Pool, run_tasks
+from safetensors_spark.pipeline._progress import Progress
+from safetensors_spark.pipeline._reshard import pieces_of
+from safetensors_spark.pipeline._run_folder import QUARANTINE, RunFolder, run_location
+from safetensors_spark.pipeline._shard_file import Footer, ShardFile
+from safetensors_spark.pipeline._task import Piece, Task, Work
+from safetensors_spark.pipeline._whole_file import delete_all_drafts
+from safetensors_spark.pipeline._writing import version
+
+_LOGGER = logging.getLogger("safetensors_spark")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run plans.
+
+    Attributes:
+        memory: bytes that a task may keep rows in.
+        quarantines: keep rows apart for which a function fails.
+        resume: go on from what an earlier run has made.
+        work_dir: where runs have their folders.
+    """
+
+    memory: int
+    quarantines: bool = False
+    resume: bool = True
+    work_dir: str | None = None
+
+
+class Run:
+    """One run of a plan."""
+
+    def __init__(self, plan: Plan, settings: Settings, pool: Callable[[], Pool], progress: Progress) -> None:
+        self._plan, self._settings, self._make_pool, self._progress = plan, settings, pool, progress
+        self._names = shard_names(plan, "quarantine" if settings.quarantines else "")
+        self._outputs = [outputs_of(stage) for stage in plan.stages]
+        first = next((paths[0] for paths in reversed(self._outputs) if paths), None)
+        code = fingerprint([self._names[0] if self._names else [], self._names[-1]])
+        self.folder = RunFolder(run_location(plan, first, settings.work_dir, code))
+        self._quarantine = f"{first.rpartition('/')[0]}/{QUARANTINE}" if first else f"{self.folder.location}/quarantine"
+        self.counters: Counter[str] = Counter()
+        self.rows = 0
+        self.manifest: dict[str, Any] = {}
+
+    @property
+    def keeps_record(self) -> bool:
+        """Whether the run's end is files, which a later run of the same need not make again."""
+        last = self._plan.stages[-1].write
+        return last is not None and last.format != "safetensors"
+
+    def run(self) -> list[ShardFile]:
+        """Make all shards of the last stage. Returns them in order."""
+        with ExitStack() as stack:
+            stack.enter_context(self.folder.lock())
+            if not self._settings.resume:
+                for number in range(len(self._plan.stages)):
+                    self.folder.delete_stage(_stage_name(number))
+            self._clean()
+            pool = _Lazy(self._make_pool)
+            stack.enter_context(pool)
+            shards = self._stages(pool)
+            self._finish(shards)
+            return shards
+
+    def _stages(self, pool: _Lazy) -> list[ShardFile]:
+        """Run the stages from the first one of which something is needed."""
+        plan = self._plan
+        begin = len(plan.stages) - 1
+        while begin > 0 and self._missing(begin):
+            begin -= 1
+        shards: list[ShardFile] = []
+        for number in range(begin, len(plan.stages)):
+            before = shards
+            shards = self._stage(pool, number, before)
+            if number > begin or number > 0:
+                # What has been made of it is whole.
+                self.folder.delete_stage(_stage_name(number - 1))
+        return shards
+
+    def _missing(self, number: int) -> list[int]:
+        return [shard for shard in range(self._plan.stages[number].shards) if self._made(number, shard) is None]
+
+    def _made(self, number: int, shard: int) -> ShardFile | None:
+        """What an earlier run has made of a shard, if its output is still that of that run."""
+        found = self.folder.find(_stage_name(number), self._names[number][shard])
+        outputs = self._outputs[number]
+        if found is not None and outputs is not None and found.footer.version != version(outputs[shard]):
+            return None
+        return found
+
+    def _stage(self, pool: _Lazy, number: int, before: Sequence[ShardFile]) -> list[ShardFile]:
+        stage, name = self._plan.stages[number], _stage_name(number)
+        made = {shard: found for shard in range(stage.shards) if (found := self._made(number, shard)) is not None}
+        if made:
+            _LOGGER.info(
+                "stage %d: %s of %s made before, by the same code of the same input", number + 1,
+                counted(len(made), "shard is", "shards are"), stage.shards,
+            )  # fmt: skip
+        self._progress.begin(number, stage, len(made))
+        left = [shard for shard in range(stage.shards) if shard not in made]
+        if left:
+            after = self._plan.stages[number + 1].shards if stage.end is not None else 1
+            quarantine = self._quarantine if self._settings.quarantines else None
+            folder, input_folder = self.folder.stage(name), self.folder.stage(_stage_name(number - 1))
+            work = Work(stage, number, folder, input_folder, after, self._settings.memory, quarantine)
+            tasks = self._tasks(pool, number, before, left)
+            for done in run_tasks(pool.pool, work, tasks):
+                self._progress.advance(number, done.footer)
+        self.folder.keep_only(name, self._names[number])
+        names = self._names[number]
+        shards = [made.get(shard) or self.folder.shard(name, names[shard]) for shard in range(stage.shards)]
+        self.folder.write_summary(name, names, summary_of(shard.footer for shard in shards))
+        return shards
+
+    def _tasks(self, pool: _Lazy, number: int, before: Sequence[ShardFile], left: Sequence[int]) -> list[Task]:
+        stage, names, outputs = self._plan.stages[number], self._names[number], self._outputs[number]
+        right = self._right(pool, number, stage) if isinstance(stage.begin, Join) else None
+        tasks = []
+        for shard in left:
+            tasks.append(
+                Task(
+                    shard,
+                    names[shard],
+                    self._plan.shards[shard].rows if number == 0 else (),
+                    self._pieces(stage, number, shard, before),
+                    None if right is None else (right[0], right[1][shard]),
+                    None if outputs is None else outputs[shard],
+                )
+            )
+        return tasks
+
+    def _pieces(self, stage: Stage, number: int, shard: int, before: Sequence[ShardFile]) -> tuple[Piece, ...]:
+        if number == 0:
+            return ()
+        names = self._names[number - 1]
+        if isinstance(stage.begin, Reshard):
+            return pieces_of(names, [one.footer.rows for one in before], shard, stage.shards)
+        if isinstance(stage.begin, Join):
+            return (Piece(names[shard]),)
+        return tuple(map(Piece, names))
+
+    def _right(self, pool: _Lazy, number: int, stage: Stage) -> tuple[str, list[str]]:
+        """Make the right side of a join. Returns the folder of its shards, and their names."""
+        assert stage.right is not None
+        run = Run(stage.right, self._settings, self._make_pool, self._progress)
+        run.folder = RunFolder(f"{self.folder.location}/right-{number}")
+        run._stages(pool)
+        last = len(stage.right.stages) - 1
+        return run.folder.stage(_stage_name(last)), run._names[last]
+
+    def _clean(self) -> None:
+        """Delete what dead processes have left of files that this run writes."""
+        for outputs in self._outputs:
+            if outputs is not None:
+                delete_all_drafts(outputs)
+
+    def _finish(self, shards: Sequence[ShardFile]) -> None:
+        stages = [self.folder.summary(_stage_name(number), names) for number, names in enumerate(self._names)]
+        for summary in stages:
+            self.counters.update(summary["counters"])
+        self.rows = sum(shard.footer.rows for shard in shards)
+        for number in range(len(self._plan.stages) - 1):
+            self.folder.delete_stage(_stage_name(number))
+            self.folder.delete_stage(f"right-{number + 1}")
+        self.manifest = self._manifest(shards, stages)
+        self.folder.write_manifest(self.manifest)
+
+    def _manifest(self, shards: Sequence[ShardFile], stages: list[dict[str, Any]]) -> dict[str, Any]:
+        outputs = self._outputs[-1]
+        return {
+            "plan": self._plan.lines(),
+            "rows": self.rows,
+            "counters": dict(self.counters),
+            "stages": stages,
+            "shards": [
+                {"shard": number, "output": outputs[number] if outputs else None}
+                | {name: value for name, value in vars(shard.footer).items() if name != "version"}
+                for number, shard in enumerate(shards)
+            ],
+        }
+
+
+class _Lazy(AbstractContextManager["_Lazy"]):
+    """A pool that is made when there is something to do."""
+
+    def __init__(self, make: Callable[[], Pool]) -> None:
+        self._make = make
+        self._pool: Pool | None = None
+
+    @property
+    def pool(self) -> Pool:
+        if self._pool is None:
+            self._pool = self._make()
+        return self._pool
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.close(kill=kind is not None)
+
+
+def _stage_name(number: int) -> str:
+    return f"stage-{number + 1}"
+
+
+def summary_of(footers: Iterable[Footer]) -> dict[str, Any]:
+    """What all shards of a stage have in common."""
+    found: dict[str, Any] = {"read": 0, "rows": 0, "bytes": 0, "quarantined": 0, "seconds": 0.0}
+    counters: Counter[str] = Counter()
+    for footer in footers:
+        for name in found:
+            found[name] += getattr(footer, name)
+        counters.update(footer.counters)
+    return found | {"counters": dict(counters)}
+
+
+class Results(Iterator[Any]):
+    """The rows of the last stage, in order, read from where tasks have put them.
+
+    Attributes:
+        counters: what functions have counted.
+        manifest: what was made: the plan, its stages with rows, bytes, seconds and counters, and each shard.
+    """
+
+    def __init__(self, rows: Iterator[Any], manifest: dict[str, Any]) -> None:
+        self._rows, self.manifest = rows, manifest
+        self.counters: dict[str, int] = manifest.get("counters", {})
+
+    @staticmethod
+    def of(run: Run, shards: Sequence[ShardFile]) -> Results:
+        return Results(_read(run, shards), run.manifest)
+
+    @staticmethod
+    def none() -> Results:
+        """Of a run that did nothing."""
+        return Results(iter(()), {})
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+
+def _read(run: Run, shards: Sequence[ShardFile]) -> Iterator[Any]:
+    try:
+        for shard in shards:
+            yield from shard.rows()
+    finally:
+        if not run.keeps_record:
+            run.folder.delete()

@@ -1,0 +1,134 @@
+"""The folder of a run: what its stages have made, by names that tell of what, so that a later run goes on.
+
+It is beside the output, `_pipeline/{number of the output's name}`, where all workers see it, or in the user's cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from safetensors_spark._errors import PipelineBusyError, PipelineError
+from safetensors_spark._files.commit.local_target import LocalTarget
+from safetensors_spark._files.commit.lock import locked
+from safetensors_spark._files.commit.lock_record import new_record, parse_record
+from safetensors_spark._files.commit.target import Target, open_target
+from safetensors_spark.pipeline._fingerprint import fingerprint
+from safetensors_spark.pipeline._plan import Plan
+from safetensors_spark.pipeline._shard_file import ShardFile
+
+FOLDER, QUARANTINE = "_pipeline", "_quarantine"
+MANIFEST = "manifest.json"
+_LOCK, _OWNER = "run.lock", "run.owner"
+
+
+class RunFolder:
+    """Shard files by stage. A name has the fingerprint of all that the shard is made of."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._target: Target = open_target(location)
+        self._known: dict[str, set[str]] = {}
+
+    def stage(self, name: str) -> str:
+        """The folder of a stage."""
+        return f"{self.location}/{name}"
+
+    def find(self, stage: str, name: str) -> ShardFile | None:
+        """What was made of a shard before, if it is whole."""
+        if stage not in self._known:
+            self._known[stage] = set(self._target.names(stage))
+        if name not in self._known[stage]:
+            return None
+        try:
+            return self.shard(stage, name)
+        except (PipelineError, OSError):
+            # The machine stopped before all of it was on the disk.
+            return None
+
+    def shard(self, stage: str, name: str) -> ShardFile:
+        return ShardFile(open_target(self.stage(stage)), name)
+
+    def delete_stage(self, stage: str) -> None:
+        self._known.pop(stage, None)
+        self._target.delete_folder(stage)
+
+    def keep_only(self, stage: str, names: Iterable[str]) -> None:
+        """Delete what other runs have made of a stage."""
+        kept = set(names)
+        for name in self._target.names(stage):
+            if name not in kept:
+                self._target.delete(f"{stage}/{name}")
+
+    def delete(self) -> None:
+        self._target.delete_folder("")
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """What was made, for who wants to know."""
+        self._write(MANIFEST, manifest)
+
+    def write_summary(self, stage: str, names: Sequence[str], summary: dict[str, Any]) -> None:
+        """What is known of a stage, which is kept when its shards are not."""
+        self._write(f"{stage}.json", {"names": fingerprint(list(names)), "summary": summary})
+
+    def summary(self, stage: str, names: Sequence[str]) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._target.read(f"{stage}.json") or b"{}")
+        if found.get("names") != fingerprint(list(names)):
+            return {"counters": {}}
+        summary: dict[str, Any] = found["summary"]
+        return summary
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        self._target.replace(name, f"{name}.draft", [json.dumps(content, indent=1).encode()], lambda: None)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Let no other run work here. Raises `PipelineBusyError` if one does."""
+        self._target.make()
+        if not isinstance(self._target, LocalTarget):
+            with locked(self._target):
+                yield
+            return
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self._target.folder.path / _LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            record = parse_record(self._target.read(_OWNER) or b"")
+            owner = f"process {record.process} on {record.host}, since {record.since}" if record else "another process"
+            raise PipelineBusyError(
+                f"{self.location} is the folder of a run of {owner}, which writes the same files. Wait until it has "
+                "ended, or end it."
+            ) from None
+        try:
+            self._target.overwrite(_OWNER, new_record().text())
+            yield
+        finally:
+            lock.release()
+
+
+def run_location(plan: Plan, output: str | None, work_dir: str | None, code: str) -> str:
+    """Where the folder of the plan's run is.
+
+    Args:
+        output: the first file that it writes, or the dataset.
+        work_dir: where the caller wants it.
+        code: the fingerprint of the operations, for a plan that writes nothing.
+    """
+    name = blake2b((output or code).encode(), digest_size=8).hexdigest()
+    if work_dir is not None:
+        return f"{_absolute(work_dir)}/{name}"
+    if output is not None:
+        return f"{output.rpartition('/')[0]}/{FOLDER}/{name}"
+    from platformdirs import user_cache_path
+
+    return str(user_cache_path("safetensors-spark") / "pipelines" / name)
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).expanduser().absolute())

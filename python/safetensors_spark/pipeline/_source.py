@@ -1,0 +1,135 @@
+"""Where rows come from: files by name, or items. Each becomes a shard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from safetensors_spark._errors import counted
+from safetensors_spark._files.remote import version_of
+from safetensors_spark._files.secrets import without_secrets
+from safetensors_spark._files.storage import checked_path
+
+# Files that are asked for their sizes at the same time.
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class SourceShard:
+    """The first rows of a shard: mostly one, a path or an item.
+
+    Attributes:
+        version: tells the files that the rows name from others of the same name; empty for items.
+        bytes: of these files.
+    """
+
+    rows: tuple[Any, ...]
+    version: str = ""
+    bytes: int = 0
+
+
+class Source(Protocol):
+    def shards(self) -> list[SourceShard]: ...
+
+
+@dataclass(frozen=True)
+class ItemSource:
+    items: tuple[Any, ...]
+
+    def shards(self) -> list[SourceShard]:
+        return [SourceShard((item,)) for item in self.items]
+
+    def __str__(self) -> str:
+        return counted(len(self.items), "item")
+
+
+@dataclass(frozen=True)
+class FileSource:
+    path: str
+    pattern: str | None = None
+    empty_glob_ok: bool = False
+
+    def shards(self) -> list[SourceShard]:
+        found = {path: about for pattern in expand_braces(self.glob) for path, about in _glob(pattern)}
+        if not found and not self.empty_glob_ok:
+            raise FileNotFoundError(f"no file matches {without_secrets(self.glob)}; `empty_glob_ok=True` allows that")
+        return [shard_of_file(path, about) for path, about in sorted(found.items())]
+
+    @property
+    def glob(self) -> str:
+        text = checked_path(self.path)
+        return text if self.pattern is None else f"{text.rstrip('/')}/{self.pattern.lstrip('/')}"
+
+    def __str__(self) -> str:
+        return f"files {without_secrets(self.glob)}"
+
+
+def shard_of_file(path: str, about: dict[str, Any]) -> SourceShard:
+    """The shard of a file that a listing tells of."""
+    size = int(about.get("size") or 0)
+    return SourceShard((path,), f"{size} {about.get('ino', '')} {version_of(about)}", size)
+
+
+def with_versions(shards: list[SourceShard]) -> list[SourceShard]:
+    """The same shards, whose rows are paths of files, with the files' versions.
+
+    Raises `FileNotFoundError` for a file that is not there.
+    """
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return list(threads.map(_with_version, shards))
+
+
+def _with_version(shard: SourceShard) -> SourceShard:
+    if shard.version or not all(isinstance(row, str) for row in shard.rows):
+        return shard
+    found = [shard_of_file(path, about_file(path)) for path in shard.rows]
+    return SourceShard(shard.rows, " ".join(one.version for one in found), sum(one.bytes for one in found))
+
+
+def about_file(path: str) -> dict[str, Any]:
+    """What its file system says of a file."""
+    from fsspec.core import url_to_fs
+
+    files, place = url_to_fs(checked_path(path))
+    try:
+        found: dict[str, Any] = files.info(place)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{without_secrets(path)} is not there") from None
+    return found
+
+
+def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    from fsspec.core import url_to_fs
+
+    files, place = url_to_fs(pattern)
+    place = re.sub(r"(?<!:)//+", "/", place)
+    if not re.search(r"[*?[]", place):
+        found = {place: files.info(place)} if files.exists(place) else {}
+    else:
+        found = files.glob(place, detail=True)
+    for name, about in found.items():
+        if about["type"] == "file" and not _is_hidden(str(name), place):
+            yield (str(name) if _is_local(files) else files.unstrip_protocol(name)), about
+
+
+def _is_local(files: Any) -> bool:
+    return "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol)
+
+
+def _is_hidden(name: str, pattern: str) -> bool:
+    """Whether a wildcard found something in a folder of ours, or of other tools' leftovers, such as `_pipeline`."""
+    hidden = [part for part in Path(name).parts if part.startswith(("_pipeline", "."))]
+    return any(part not in Path(pattern).parts for part in hidden)
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """`a{b,c}` as `ab` and `ac`; braces may be nested. Others stay as they are."""
+    found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [one for choice in found[1].split(",") for one in expand_braces(before + choice + after)]

@@ -1,0 +1,68 @@
+"""Files that appear when they are whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from safetensors_spark._files.commit.local_target import LocalTarget, sync_folder
+from safetensors_spark._files.commit.target import Target, open_target
+
+DRAFT_SUFFIX = ".draft"
+
+
+def split(path: str) -> tuple[Target, str]:
+    """The folder of a file, and its name in it."""
+    folder, _, name = path.rpartition("/")
+    return open_target(folder or ("/" if path.startswith("/") else ".")), name
+
+
+@contextmanager
+def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO]:
+    """A new file in a folder. It replaces what has its name when the block has ended without an error.
+
+    Args:
+        durable: survives a machine that stops. Else a reader must find out for itself that the file is whole.
+    """
+    if isinstance(target, LocalTarget):
+        place = target.folder.path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f".{place.name}.{uuid.uuid4().hex[:12]}{DRAFT_SUFFIX}")
+        try:
+            with draft.open("xb") as file:
+                yield file
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            draft.replace(place)
+            if durable:
+                sync_folder(place.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+        return
+    # A store shows a file when it is closed, also after an error: so it gets a whole one.
+    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+        local = Path(folder) / "whole"
+        with local.open("xb") as file:
+            yield file
+        target.make(name.rpartition("/")[0])
+        target.put(local, name)
+
+
+def delete_all_drafts(paths: Iterable[str]) -> None:
+    """Delete what dead processes have left of these files. In stores there are no drafts."""
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        target, name = split(path)
+        if isinstance(target, LocalTarget):
+            place = target.folder.path / name
+            names.setdefault(place.parent, set()).add(place.name)
+    for folder, of_folder in names.items():
+        for draft in folder.glob(f".*{DRAFT_SUFFIX}"):
+            if draft.name[1 : -len(DRAFT_SUFFIX)].rpartition(".")[0] in of_folder:
+                draft.unlink(missing_ok=True)

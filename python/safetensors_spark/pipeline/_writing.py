@@ -1,0 +1,85 @@
+"""What the end of a stage writes of a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark.pipeline._operations import Write
+from safetensors_spark.pipeline._shard_file import Footer
+from safetensors_spark.pipeline._source import about_file, shard_of_file
+from safetensors_spark.pipeline._whole_file import split, whole_file
+
+# Records that become columns at a time.
+_RECORDS = 256
+
+
+def write_shard(rows: Iterator[Any], write: Write, place: str, shard: int, footer: Footer) -> Any:
+    """Write the rows of a shard. Returns the path; of a dataset, what its commit needs."""
+    if write.format == "safetensors":
+        return _write_dataset_shard(rows, write, place, shard, footer)
+    target, name = split(place)
+    if write.skip_existing and target.status(name) is not None:
+        footer.version = version(place)
+        return place
+    with whole_file(target, name, durable=True) as file:
+        if write.format == "jsonl":
+            from safetensors_spark.pipeline._formats import jsonl
+
+            footer.rows = jsonl.write(rows, file, name, dict(write.options))
+        elif write.format == "parquet":
+            from safetensors_spark.pipeline._formats import parquet
+
+            footer.rows = parquet.write(rows, file, name, dict(write.options))
+        else:
+            from safetensors_spark.pipeline._formats import vortex
+
+            footer.rows = vortex.write(rows, file, name, dict(write.options))
+        footer.bytes = file.tell()
+    footer.version = version(place)
+    return place
+
+
+def version(place: str) -> str:
+    """Tells a file that was written from what has taken its place since; empty if it is not there."""
+    try:
+        return shard_of_file(place, about_file(place)).version
+    except FileNotFoundError:
+        return ""
+
+
+def _write_dataset_shard(rows: Iterator[Any], write: Write, place: str, shard: int, footer: Footer) -> Any:
+    from safetensors_spark.dataset import DatasetWriter
+
+    writer = DatasetWriter(place, partition=shard, **write.options)
+    try:
+        for count, columns in _batches(rows):
+            footer.rows += count
+            writer.write(columns)
+        record = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    footer.bytes = sum(one.bytes for one in record.shards)
+    return record
+
+
+def _batches(rows: Iterator[Any]) -> Iterator[tuple[int, dict[str, list[Any]]]]:
+    """Records, or lists of records, as columns, and how many they are."""
+    flat = (record for row in rows for record in (row if isinstance(row, list) else (row,)))
+    while records := list(islice(flat, _RECORDS)):
+        first = records[0]
+        for record in records:
+            if not isinstance(record, dict):
+                raise PipelineError(
+                    f"write_safetensors: a row is a {type(record).__name__}, but columns need dictionaries. Make one "
+                    "in a `map` before."
+                )
+            if record.keys() != first.keys():
+                raise PipelineError(
+                    f"write_safetensors: a record has the columns {', '.join(map(str, record))}, but another one has "
+                    f"{', '.join(map(str, first))}. Make them alike, or `select` the columns to write."
+                )
+        yield len(records), {name: [record[name] for record in records] for name in first}
