@@ -25,8 +25,9 @@ ALLOWED: dict[str, set[str]] = {
     "torch": {*LEAVES, "_files", "dataset"},
     "publish": {*LEAVES, "_files"},
     "_convert": {*LEAVES, "_files", "dataset"},
+    "pipeline": {*LEAVES, "_files", "dataset"},
     "": {*LEAVES, "_spark"},
-    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions", "publish"},
+    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions", "pipeline", "publish"},
     "__main__": {"_commands"},
 }
 

@@ -16,10 +16,20 @@ import sys
 from collections.abc import Sequence
 
 import safetensors_spark
-from safetensors_spark._commands import cache, convert, demo, doctor, inspect, jar_path, publish, verify
+from safetensors_spark._commands import (
+    cache,
+    convert,
+    demo,
+    doctor,
+    inspect,
+    jar_path,
+    pipeline,
+    publish,
+    verify,
+)
 from safetensors_spark._errors import SafetensorsSparkError, printable
 
-_COMMANDS = (jar_path, doctor, inspect, verify, convert, publish, cache, demo)
+_COMMANDS = (jar_path, doctor, inspect, verify, convert, pipeline, publish, cache, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

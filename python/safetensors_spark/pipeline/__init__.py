@@ -24,6 +24,7 @@ from safetensors_spark.pipeline._backend import (  # noqa: E402
     flow_backend,
     set_flow_backend,
 )
+from safetensors_spark.pipeline._context import ZephyrContext  # noqa: E402
 from safetensors_spark.pipeline._dataset import Dataset  # noqa: E402
 from safetensors_spark.pipeline._expression import Expr, col, lit  # noqa: E402
 from safetensors_spark.pipeline._formats.readers import (  # noqa: E402
@@ -35,6 +36,7 @@ from safetensors_spark.pipeline._formats.readers import (  # noqa: E402
 from safetensors_spark.pipeline._operations import ShardInfo  # noqa: E402
 from safetensors_spark.pipeline._plan import Plan  # noqa: E402
 from safetensors_spark.pipeline._run import Results  # noqa: E402
+from safetensors_spark.pipeline._shared import get_shared  # noqa: E402
 
 __all__ = [
     "Backend",
@@ -46,10 +48,12 @@ __all__ = [
     "ShardInfo",
     "SyncBackend",
     "ThreadPoolBackend",
+    "ZephyrContext",
     "col",
     "counters",
     "create_backend",
     "flow_backend",
+    "get_shared",
     "lit",
     "load_file",
     "load_jsonl",

@@ -104,5 +104,5 @@ def _is_comparable(kind: pa.DataType, value: Any) -> bool:
 def _has_floats(expression: Expr, schema: pa.Schema) -> bool:
     if expression.operation == "column":
         place = schema.get_field_index(expression.arguments[0])
-        return place >= 0 and types.is_floating(schema.field(place).type)
+        return place >= 0 and bool(types.is_floating(schema.field(place).type))
     return any(_has_floats(one, schema) for one in expression.arguments if isinstance(one, Expr))

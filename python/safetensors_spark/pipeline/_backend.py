@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.pipeline._dataset import Dataset
 from safetensors_spark.pipeline._plan import Plan, plan_of
 from safetensors_spark.pipeline._pool import Pool
@@ -33,6 +35,7 @@ class BackendOptions:
         work_dir: a folder that all workers see, for what is between stages. By default it is beside the output.
         progress: show how far it is; by default yes.
         dry_run: print the plan, and run nothing.
+        shared: objects that functions get by `get_shared(name)`.
         resources: what else a cluster gives each task: `num_cpus`, `num_gpus`, and options of Ray's tasks.
     """
 
@@ -43,11 +46,11 @@ class BackendOptions:
     work_dir: str | None = None
     progress: bool | None = None
     dry_run: bool = False
+    shared: Mapping[str, Any] = field(default_factory=dict)
     resources: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_parallelism, int) or self.max_parallelism < 1:
-            raise ValueError(f"max_parallelism is {self.max_parallelism!r}, expected a whole number from 1")
+        whole("max_parallelism", self.max_parallelism, 1)
         if self.on_error not in ("raise", "quarantine"):
             raise ValueError(f"on_error is {self.on_error!r}, expected 'raise' or 'quarantine'")
         bytes_of(self.memory)
@@ -55,7 +58,9 @@ class BackendOptions:
     @property
     def settings(self) -> Settings:
         memory = bytes_of(self.memory) or _MEMORY
-        return Settings(max(memory // 4, 1 << 20), self.on_error == "quarantine", self.resume, self.work_dir)
+        return Settings(
+            max(memory // 4, 1 << 20), self.on_error == "quarantine", self.resume, self.work_dir, self.shared
+        )
 
 
 def bytes_of(memory: int | str | None) -> int | None:
@@ -104,6 +109,12 @@ class Backend:
             return Results.of(run, run.run())
         finally:
             progress.close()
+
+    def having(self, **options: Any) -> Backend:
+        """The same backend with other options."""
+        changed = copy(self)
+        changed.options = replace(self.options, **options)
+        return changed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.options.max_parallelism} tasks at a time>"
@@ -186,9 +197,4 @@ def flow_backend(**options: Any) -> Backend:
         options: those of `BackendOptions`, in place of the command line's.
     """
     current = _flow.get() or ProcessBackend()
-    if not options:
-        return current
-    changed = type(current).__new__(type(current))
-    changed.__dict__.update(current.__dict__)
-    changed.options = replace(current.options, **options)
-    return changed
+    return current.having(**options) if options else current

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.pipeline._committing import commit_dataset
 from safetensors_spark.pipeline._expression import Expr
 from safetensors_spark.pipeline._operations import (
@@ -105,11 +106,11 @@ class Dataset(Generic[T]):
 
     def take_per_shard(self, count: int) -> Dataset[T]:
         """The first rows of each shard; no more are read."""
-        return self._then(TakePerShard(_number("take_per_shard", count, 0)))
+        return self._then(TakePerShard(whole("take_per_shard", count, 0)))
 
     def window(self, size: int) -> Dataset[list[T]]:
         """Lists of so many rows, in order; the last one of a shard may have fewer."""
-        return self._then(Window(_number("window", size, 1)))
+        return self._then(Window(whole("window", size, 1)))
 
     def window_by(self, folder_fn: Callable[[S, T], tuple[bool, S]], initial_state: S = None) -> Dataset[list[T]]:  # type: ignore[assignment]
         """Lists of rows, as a function decides.
@@ -210,7 +211,7 @@ class Dataset(Generic[T]):
         """The same rows in the same order, in so many shards. None changes nothing."""
         if num_shards is None:
             return self
-        return self._then(Reshard(_number("reshard", num_shards, 1)))
+        return self._then(Reshard(whole("reshard", num_shards, 1)))
 
     @overload
     def group_by(
@@ -252,12 +253,12 @@ class Dataset(Generic[T]):
 
         Rows beyond what memory is for go to disk.
         """
-        shards = None if num_output_shards is None else _number("num_output_shards", num_output_shards, 1)
+        shards = None if num_output_shards is None else whole("num_output_shards", num_output_shards, 1)
         return self._then(GroupBy(_function("key", key), _function("reducer", reducer), sort_by, shards, combiner))
 
     def deduplicate(self, key: Callable[[T], Any], num_output_shards: int | None = None) -> Dataset[T]:
         """The first row of each key, in the order of keys."""
-        shards = None if num_output_shards is None else _number("num_output_shards", num_output_shards, 1)
+        shards = None if num_output_shards is None else whole("num_output_shards", num_output_shards, 1)
         return self._then(GroupBy(_function("key", key), keep_first, None, shards, first_of_each))
 
     def reduce(
@@ -302,9 +303,3 @@ def _function(name: str, function: Any) -> Any:
     if not callable(function):
         raise TypeError(f"{name} takes a function, not {type(function).__name__}")
     return function
-
-
-def _number(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} is {value!r}, expected a whole number from {least}")
-    return value

@@ -79,7 +79,7 @@ def _path(write: Write, shard: int, total: int) -> str:
     if write.format == "safetensors":
         return str(write.pattern)
     if callable(write.pattern):
-        found = write.pattern(shard, total)
+        found: Any = write.pattern(shard, total)
         if not isinstance(found, str | os.PathLike) or not os.fspath(found):
             raise PipelineError(f"{write}: the function returned {found!r} for shard {shard}, expected a path")
         return os.fspath(found)

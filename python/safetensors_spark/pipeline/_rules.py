@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._expression import all_of, columns_of
 from safetensors_spark.pipeline._operations import FilterExpression, Load, Operation, Select
 
@@ -28,7 +29,10 @@ def merge_filters(chain: Chain) -> Chain:
 
 
 def push_filters(chain: Chain) -> Chain:
-    """A reader drops what a filter behind it drops, also behind a selection of columns that the filter has."""
+    """A reader drops what a filter behind it drops, also behind a selection of columns.
+
+    Raises `PipelineError` for a filter of a column that was not selected.
+    """
     for place, operation in enumerate(chain):
         if not isinstance(operation, Load):
             continue
@@ -40,10 +44,15 @@ def push_filters(chain: Chain) -> Chain:
             continue
         kept = [one.columns for one in chain[place + 1 : behind] if isinstance(one, Select)]
         kept += [operation.columns] if operation.columns is not None else []
-        if all(columns_of(found.expression) <= set(columns) for columns in kept):
-            known = [operation.filter] if operation.filter is not None else []
-            load = replace(operation, filter=all_of([*known, found.expression]))
-            return push_filters((*chain[:place], load, *chain[place + 1 : behind], *chain[behind + 1 :]))
+        for columns in kept:
+            for name in sorted(columns_of(found.expression) - set(columns)):
+                raise PipelineError(
+                    f"`{found}` needs the column `{name}`, but only {', '.join(columns)} are left. Filter first, or "
+                    "keep it."
+                )
+        known = [operation.filter] if operation.filter is not None else []
+        load = replace(operation, filter=all_of([*known, found.expression]))
+        return push_filters((*chain[:place], load, *chain[place + 1 : behind], *chain[behind + 1 :]))
     return chain
 
 

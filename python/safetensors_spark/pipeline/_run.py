@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from safetensors_spark._errors import counted
@@ -35,12 +35,14 @@ class Settings:
         quarantines: keep rows apart for which a function fails.
         resume: go on from what an earlier run has made.
         work_dir: where runs have their folders.
+        shared: objects that functions may ask for, by name.
     """
 
     memory: int
     quarantines: bool = False
     resume: bool = True
     work_dir: str | None = None
+    shared: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -48,7 +50,7 @@ class Run:
 
     def __init__(self, plan: Plan, settings: Settings, pool: Callable[[], Pool], progress: Progress) -> None:
         self._plan, self._settings, self._make_pool, self._progress = plan, settings, pool, progress
-        self._names = shard_names(plan, "quarantine" if settings.quarantines else "")
+        self._names = shard_names(plan, fingerprint([settings.quarantines, dict(settings.shared)]))
         self._outputs = [outputs_of(stage) for stage in plan.stages]
         first = next((paths[0] for paths in reversed(self._outputs) if paths), None)
         code = fingerprint([self._names[0] if self._names else [], self._names[-1]])
@@ -118,7 +120,9 @@ class Run:
             after = self._plan.stages[number + 1].shards if stage.end is not None else 1
             quarantine = self._quarantine if self._settings.quarantines else None
             folder, input_folder = self.folder.stage(name), self.folder.stage(_stage_name(number - 1))
-            work = Work(stage, number, folder, input_folder, after, self._settings.memory, quarantine)
+            work = Work(
+                stage, number, folder, input_folder, after, self._settings.memory, quarantine, self._settings.shared
+            )
             tasks = self._tasks(pool, number, before, left)
             for done in run_tasks(pool.pool, work, tasks):
                 self._progress.advance(number, done.footer)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from safetensors_spark._files.commit.target import Target, open_target
+from safetensors_spark.pipeline import _shared as shared
 from safetensors_spark.pipeline import counters
 from safetensors_spark.pipeline._chain import Chain
 from safetensors_spark.pipeline._failures import is_temporary, with_note
@@ -33,6 +34,7 @@ class Work:
         partitions: of the next stage, if it begins with a group_by.
         memory: bytes that a task may keep rows in.
         quarantine: where rows go for which a function fails; None if they end the pipeline.
+        shared: objects that functions may ask for, by name.
     """
 
     stage: Stage
@@ -42,6 +44,7 @@ class Work:
     partitions: int
     memory: int
     quarantine: str | None = None
+    shared: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ Stop = threading.Event
 def run(work: Work, task: Task, stop: Stop | None = None) -> Footer:
     """Make the shard. Raises what functions raise, with a note that says where."""
     counted = counters.begin()
+    shared.begin(work.shared)
     started = time.monotonic()
     info = ShardInfo(task.shard, work.stage.shards)
     quarantine = Quarantine(work.quarantine, work.number, task.shard) if work.quarantine is not None else None

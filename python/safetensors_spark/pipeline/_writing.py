@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from importlib import import_module
+from itertools import chain, islice
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
@@ -25,18 +26,9 @@ def write_shard(rows: Iterator[Any], write: Write, place: str, shard: int, foote
         footer.version = version(place)
         return place
     with whole_file(target, name, durable=True) as file:
-        if write.format == "jsonl":
-            from safetensors_spark.pipeline._formats import jsonl
-
-            footer.rows = jsonl.write(rows, file, name, dict(write.options))
-        elif write.format == "parquet":
-            from safetensors_spark.pipeline._formats import parquet
-
-            footer.rows = parquet.write(rows, file, name, dict(write.options))
-        else:
-            from safetensors_spark.pipeline._formats import vortex
-
-            footer.rows = vortex.write(rows, file, name, dict(write.options))
+        # Each format needs a library of its own.
+        module: Any = import_module(f"safetensors_spark.pipeline._formats.{write.format}")
+        footer.rows = module.write(rows, file, name, dict(write.options))
         footer.bytes = file.tell()
     footer.version = version(place)
     return place
@@ -62,13 +54,13 @@ def _write_dataset_shard(rows: Iterator[Any], write: Write, place: str, shard: i
     except BaseException:
         writer.abort()
         raise
-    footer.bytes = sum(one.bytes for one in record.shards)
+    footer.bytes = sum(one.bytes or 0 for one in record.shards)
     return record
 
 
 def _batches(rows: Iterator[Any]) -> Iterator[tuple[int, dict[str, list[Any]]]]:
     """Records, or lists of records, as columns, and how many they are."""
-    flat = (record for row in rows for record in (row if isinstance(row, list) else (row,)))
+    flat = chain.from_iterable(row if isinstance(row, list) else [row] for row in rows)
     while records := list(islice(flat, _RECORDS)):
         first = records[0]
         for record in records:

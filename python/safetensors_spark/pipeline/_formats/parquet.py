@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
 from typing import Any, BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -15,13 +14,12 @@ from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._arrow_expression import in_arrow
 from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts, of_rows
+from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
 from safetensors_spark.pipeline._operations import Load
 
 # Rows that become objects at a time.
 _READ_ROWS = 2048
-# Rows that tell the types of a file's columns, and rows that become Arrow's at a time.
-_FIRST_ROWS, _ROWS = 10_000, 1000
 # Of a row group.
 _GROUP_ROWS, _GROUP_BYTES = 131_072, 64 << 20
 
@@ -30,7 +28,7 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
     """The records of a file. What the filter tells of a row group's statistics is not read."""
     with explained(path):
         for batch in _batches(path, load):
-            yield from _records(batch, load.columns)
+            yield from records_of(batch, load.columns)
 
 
 def _batches(path: str, load: Load) -> Iterator[pa.RecordBatch]:
@@ -62,14 +60,14 @@ def _batches(path: str, load: Load) -> Iterator[pa.RecordBatch]:
     for batch in scanner.to_batches():
         if keeps is not None:
             # Null is not true.
-            mask = [bool(keeps(record)) for record in _records(batch, None)]
+            mask = [bool(keeps(record)) for record in records_of(batch, None)]
             batch = batch.filter(pa.array(mask, pa.bool_()))
         yield batch
 
 
 def dataset_filesystem(files: Any) -> Any:
     """Arrow's file system for this machine, which maps files; fsspec's for others."""
-    from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
+    from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem  # type: ignore[import-untyped]
 
     protocols = (files.protocol,) if isinstance(files.protocol, str) else files.protocol
     return LocalFileSystem() if "file" in protocols else PyFileSystem(FSSpecHandler(files))
@@ -85,91 +83,23 @@ def _check(path: str, schema: pa.Schema, load: Load) -> None:
             raise PipelineError(f"{without_secrets(path)} has several columns `{name}`. Rename them, or load others.")
 
 
-def _records(batch: pa.RecordBatch, columns: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
-    names = batch.schema.names if columns is None else columns
-    values = [batch.column(name).to_pylist() for name in names]
-    if not values:
-        return ({} for _ in range(batch.num_rows))
-    return (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
-
-
 def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any]) -> int:
     """Write records, or lists of records. Returns how many there are."""
-    iterator = _flat(rows)
-    first = list(islice(iterator, _FIRST_ROWS))
-    schema = options.get("schema")
-    if schema is None:
-        schema = _schema(name, first)
+    schema, batches = batches_of(rows, name, options.get("schema"), "write_parquet")
     count = 0
+    group: list[pa.RecordBatch] = []
     with parquet.ParquetWriter(file, schema) as writer:
-        group: list[pa.RecordBatch] = []
-        iterator = chain(first, iterator)
-        del first
-        while records := list(islice(iterator, _ROWS)):
-            group.append(_batch(name, schema, records, count))
-            count += len(records)
+        for batch in batches:
+            count += batch.num_rows
+            group.append(batch)
             if sum(one.num_rows for one in group) >= _GROUP_ROWS or sum(one.nbytes for one in group) >= _GROUP_BYTES:
-                writer.write_table(pa.Table.from_batches(group), row_group_size=_GROUP_ROWS * 2)
-                group.clear()
+                _write_group(writer, group)
         if group:
-            writer.write_table(pa.Table.from_batches(group), row_group_size=_GROUP_ROWS * 2)
+            _write_group(writer, group)
     return count
 
 
-def _flat(rows: Iterable[Any]) -> Iterator[Any]:
-    for row in rows:
-        if isinstance(row, list):
-            yield from row
-        else:
-            yield row
-
-
-def _schema(name: str, records: list[Any]) -> pa.Schema:
-    names = _names(name, records)
-    try:
-        return pa.schema([(one, pa.array([row.get(one) for row in records]).type) for one in names])
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        column = next(one for one in names if _fails(one, records))
-        raise PipelineError(
-            f"{without_secrets(name)}: column `{column}` has values of several types, or of none that Parquet knows: "
-            f"{error}. Give write_parquet a `schema`, or make the values alike."
-        ) from None
-
-
-def _fails(column: str, records: list[Any]) -> bool:
-    try:
-        pa.array([row.get(column) for row in records])
-    except (pa.ArrowException, TypeError, OverflowError):
-        return True
-    return False
-
-
-def _names(name: str, records: list[Any]) -> list[str]:
-    for row in records:
-        if not isinstance(row, dict):
-            raise PipelineError(
-                f"{without_secrets(name)}: a row is a {type(row).__name__}, but columns need dictionaries. Make one in "
-                "a `map` before."
-            )
-    return list(dict.fromkeys(key for row in records for key in row))
-
-
-def _batch(name: str, schema: pa.Schema, records: list[Any], before: int) -> pa.RecordBatch:
-    for one in _names(name, records):
-        if one not in schema.names:
-            raise PipelineError(
-                f"{without_secrets(name)}: a row has the column `{one}`, which "
-                f"{'the schema' if before == 0 else 'no row before'} has: {', '.join(schema.names)}. Give "
-                "write_parquet a `schema` with it, or `select` the columns to write."
-            )
-    arrays = []
-    for field in schema:
-        try:
-            arrays.append(pa.array([row.get(field.name) for row in records], field.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise PipelineError(
-                f"{without_secrets(name)}: column `{field.name}` is {field.type}, which a value in rows {before} to "
-                f"{before + len(records) - 1} of the shard is not: {error}. Give write_parquet a `schema`, or make the "
-                "values alike."
-            ) from None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+def _write_group(writer: Any, group: list[pa.RecordBatch]) -> None:
+    table = pa.Table.from_batches(group)
+    writer.write_table(table, row_group_size=table.num_rows)
+    group.clear()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._formats.reading import Bad, format_of, raise_error
 from safetensors_spark.pipeline._operations import Load
-
-
-class _Reader(Protocol):
-    def __call__(self, path: str, load: Load, bad: Bad) -> Iterator[Any]: ...
 
 
 def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
@@ -22,26 +19,11 @@ def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
     """
     if not isinstance(path, str):
         raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
-    return _reader(format_of(path) if load.format == "file" else load.format)(path, load, bad)
-
-
-def _reader(kind: str) -> _Reader:
-    # Each needs a library of its own.
-    if kind == "jsonl":
-        from safetensors_spark.pipeline._formats import jsonl
-
-        return jsonl.read
-    if kind == "parquet":
-        from safetensors_spark.pipeline._formats import parquet
-
-        return parquet.read
-    if kind == "vortex":
-        from safetensors_spark.pipeline._formats import vortex
-
-        return vortex.read
-    from safetensors_spark.pipeline._formats import safetensors
-
-    return safetensors.read
+    # Each format needs a library of its own.
+    kind = format_of(path) if load.format == "file" else load.format
+    module: Any = import_module(f"safetensors_spark.pipeline._formats.{kind}")
+    found: Iterator[Any] = module.read(path, load, bad)
+    return found
 
 
 def load_file(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,67 @@
+"""`safetensors-spark pipeline`."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark._errors import PipelineError
+
+if TYPE_CHECKING:
+    from safetensors_spark._commands import Commands
+
+# Not `__main__`: what a script does as a program is not done here.
+_RUN_NAME = "__pipeline__"
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "pipeline",
+        help="run a script of pipelines",
+        description="Run SCRIPT, a Python file, and the function `main()` in it, whose `flow_backend()` is what is asked for here.",
+    )
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script: `sys.argv[1:]`")
+    parser.add_argument(
+        "--max-parallelism", type=int, metavar="N", help="tasks at a time; by default one for each core"
+    )
+    parser.add_argument("--memory", metavar="SIZE", help="of each task, such as 2GB")
+    parser.add_argument(
+        "--backend", default="processes", choices=("processes", "threads", "sync"), help="where tasks run"
+    )
+    parser.add_argument("--on-error", choices=("raise", "quarantine"), help="what to do with rows that fail")
+    parser.add_argument("--no-resume", action="store_true", help="make again what an earlier run has made")
+    parser.add_argument("--entry-point", default="main", metavar="NAME", help="the function to run")
+    parser.add_argument("--dry-run", action="store_true", help="print plans, and run nothing")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from safetensors_spark.pipeline import create_backend, set_flow_backend
+
+    script = Path(args.script)
+    if not script.is_file():
+        raise FileNotFoundError(f"{script} is not there")
+    backend = create_backend(args.backend, args.max_parallelism, **_options(args))
+    sys.argv = [str(script), *args.args]
+    sys.path.insert(0, str(script.parent.absolute()))
+    set_flow_backend(backend)
+    try:
+        found = runpy.run_path(str(script), run_name=_RUN_NAME)
+        main = found.get(args.entry_point)
+        if not callable(main):
+            raise PipelineError(
+                f"{script} has no function `{args.entry_point}`: define it, or name another one with --entry-point."
+            )
+        main()
+    finally:
+        set_flow_backend(None)
+    return 0
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    options: dict[str, Any] = {"memory": args.memory, "dry_run": args.dry_run, "resume": not args.no_resume}
+    return options | ({"on_error": args.on_error} if args.on_error else {})

@@ -1,0 +1,100 @@
+"""Records as Arrow's columns, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark._files.secrets import without_secrets
+
+# Records that tell the types of a file's columns, and records that become columns at a time.
+_FIRST, _AT_ONCE = 10_000, 1000
+# What Arrow raises for values that a column cannot have.
+_UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def records_of(batch: pa.RecordBatch, columns: tuple[str, ...] | None) -> Iterator[dict[str, Any]]:
+    """The records of a batch, with these columns or all."""
+    names = batch.schema.names if columns is None else columns
+    values = [batch.column(name).to_pylist() for name in names]
+    if not values:
+        return ({} for _ in range(batch.num_rows))
+    return (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
+
+
+def batches_of(
+    rows: Iterable[Any], name: str, schema: pa.Schema | None, method: str
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Records, or lists of records, as batches of one schema: the given one, or that of the first records.
+
+    Args:
+        name: of the file, for errors.
+        method: what the user called, for errors.
+    """
+    place = without_secrets(name)
+    records = _flat(rows)
+    first = list(islice(records, _FIRST))
+    found = schema if schema is not None else _schema(place, first, method)
+    return found, _batches(place, found, chain(first, records), method, schema is not None)
+
+
+def _flat(rows: Iterable[Any]) -> Iterator[Any]:
+    for row in rows:
+        if isinstance(row, list):
+            yield from row
+        else:
+            yield row
+
+
+def _batches(
+    place: str, schema: pa.Schema, records: Iterator[Any], method: str, is_given: bool
+) -> Iterator[pa.RecordBatch]:
+    count = 0
+    while some := list(islice(records, _AT_ONCE)):
+        for one in _names(place, some):
+            if one not in schema.names:
+                raise PipelineError(
+                    f"{place}: a record has the column `{one}`, which "
+                    f"{'the schema' if is_given else 'no record before'} has: {', '.join(schema.names)}. Give {method} "
+                    "a `schema` with it, or `select` the columns to write."
+                )
+        yield pa.RecordBatch.from_arrays([_array(place, field, some, count, method) for field in schema], schema=schema)
+        count += len(some)
+
+
+def _array(place: str, field: pa.Field, records: list[Any], before: int, method: str) -> pa.Array:
+    try:
+        return pa.array([record.get(field.name) for record in records], field.type)
+    except _UNFIT as error:
+        last = before + len(records) - 1
+        raise PipelineError(
+            f"{place}: column `{field.name}` is {field.type}, which a value in the records {before} to {last} of the "
+            f"shard is not: {error}. Give {method} a `schema`, or make the values alike."
+        ) from None
+
+
+def _schema(place: str, records: list[Any], method: str) -> pa.Schema:
+    fields = []
+    for name in _names(place, records):
+        try:
+            fields.append((name, pa.array([record.get(name) for record in records]).type))
+        except _UNFIT as error:
+            raise PipelineError(
+                f"{place}: column `{name}` has values of several types, or of none that Arrow knows: {error}. Give "
+                f"{method} a `schema`, or make the values alike."
+            ) from None
+    return pa.schema(fields)
+
+
+def _names(place: str, records: list[Any]) -> list[str]:
+    for record in records:
+        if not isinstance(record, dict):
+            raise PipelineError(
+                f"{place}: a row is a {type(record).__name__}, but columns need dictionaries. Make one in a `map` "
+                "before."
+            )
+    return list(dict.fromkeys(key for record in records for key in record))

@@ -1,0 +1,86 @@
+"""Vortex files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark._extras import require
+from safetensors_spark._files.secrets import without_secrets
+from safetensors_spark._files.storage import checked_path
+from safetensors_spark.pipeline._expression import columns_of, of_rows
+from safetensors_spark.pipeline._formats.columns import batches_of, records_of
+from safetensors_spark.pipeline._formats.reading import Bad, explained
+from safetensors_spark.pipeline._operations import Load
+
+_READ_ROWS = 2048
+
+
+def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
+    """The records of a file."""
+    require("vortex", ("vortex",))
+    import vortex as vx
+
+    with explained(path), _local(path) as local:
+        file = vx.open(str(local))
+        names = file.to_arrow().schema.names
+        for name in load.columns or ():
+            if name not in names:
+                raise PipelineError(f"{without_secrets(path)} has no column `{name}`; it has {', '.join(names)}")
+        needed = None
+        if load.columns is not None:
+            further = columns_of(load.filter) if load.filter is not None else set()
+            needed = [*load.columns, *(name for name in names if name in further - set(load.columns))]
+        keeps = None if load.filter is None else of_rows(load.filter)
+        for batch in file.to_arrow(needed, batch_size=_READ_ROWS):
+            records = records_of(batch, None)
+            if keeps is not None:
+                records = filter(keeps, records)
+            if load.columns is None or keeps is None:
+                yield from records
+            else:
+                yield from ({name: record[name] for name in load.columns} for record in records)
+
+
+def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any]) -> int:
+    """Write records, or lists of records. Returns how many there are."""
+    require("vortex", ("vortex",))
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import vortex as vx
+
+    schema, batches = batches_of(rows, name, options.get("schema"), "write_vortex")
+    count = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal count
+        for batch in batches:
+            count += batch.num_rows
+            yield batch
+
+    # It writes to names alone.
+    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+        whole = Path(folder) / "whole.vortex"
+        vx.io.write(pa.RecordBatchReader.from_batches(schema, counted()), str(whole))
+        with whole.open("rb") as content:
+            while part := content.read(1 << 20):
+                file.write(part)
+    return count
+
+
+@contextmanager
+def _local(path: str) -> Iterator[Path]:
+    """The file on this machine: a copy of one that is elsewhere."""
+    from fsspec.core import url_to_fs
+
+    files, place = url_to_fs(checked_path(path))
+    if "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol):
+        yield Path(place)
+        return
+    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+        copy = Path(folder) / "copy.vortex"
+        files.get_file(place, str(copy))
+        yield copy
