@@ -21,10 +21,18 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "pipeline",
         help="run a script of pipelines",
-        description="Run SCRIPT, a Python file, and the function `main()` in it, whose `flow_backend()` is what is asked for here.",
+        description=(
+            "Run SCRIPT, a Python file, and the function `main()` in it, whose `flow_backend()` is what is asked for "
+            "here. Options may come before the script or behind it; others are the script's, as `sys.argv[1:]`."
+        ),
     )
+    _add_options(parser)
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
-    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script: `sys.argv[1:]`")
+    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="options, and arguments of the script")
+    parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-parallelism", type=int, metavar="N", help="tasks at a time; by default one for each core"
     )
@@ -32,21 +40,25 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--backend", default="processes", choices=("processes", "threads", "sync"), help="where tasks run"
     )
-    parser.add_argument("--on-error", choices=("raise", "quarantine"), help="what to do with rows that fail")
+    parser.add_argument(
+        "--on-error", default="raise", choices=("raise", "quarantine"), help="what to do with rows that fail"
+    )
     parser.add_argument("--no-resume", action="store_true", help="make again what an earlier run has made")
     parser.add_argument("--entry-point", default="main", metavar="NAME", help="the function to run")
     parser.add_argument("--dry-run", action="store_true", help="print plans, and run nothing")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from safetensors_spark.pipeline import create_backend, set_flow_backend
 
+    behind = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    _add_options(behind)
+    args, others = behind.parse_known_args(args.args, args)
     script = Path(args.script)
     if not script.is_file():
         raise FileNotFoundError(f"{script} is not there")
     backend = create_backend(args.backend, args.max_parallelism, **_options(args))
-    sys.argv = [str(script), *args.args]
+    sys.argv = [str(script), *others]
     sys.path.insert(0, str(script.parent.absolute()))
     set_flow_backend(backend)
     try:
@@ -63,5 +75,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    options: dict[str, Any] = {"memory": args.memory, "dry_run": args.dry_run, "resume": not args.no_resume}
-    return options | ({"on_error": args.on_error} if args.on_error else {})
+    return {
+        "memory": args.memory,
+        "dry_run": args.dry_run,
+        "resume": not args.no_resume,
+        "on_error": args.on_error,
+    }

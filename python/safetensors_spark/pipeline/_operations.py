@@ -8,12 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from safetensors_spark.pipeline._expression import Expr
-
-if TYPE_CHECKING:
-    from safetensors_spark.pipeline._dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -183,9 +180,9 @@ class Gather:
 
 @dataclass(frozen=True)
 class Join:
-    """Rows of the shard with the same number on the right, both sorted by key."""
+    """Rows of the shard with the same number on the right, which is a dataset; both are sorted by key."""
 
-    right: Dataset[Any]
+    right: Any
     left_key: Callable[[Any], Any]
     right_key: Callable[[Any], Any]
     combiner: Callable[[Any, Any], Any]

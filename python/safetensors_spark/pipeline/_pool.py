@@ -81,7 +81,7 @@ def _lost(work: Work, task: Task, error: Exception, attempts: int) -> Exception:
     stage = work.stage
     found = LostShardError(
         f"shard {task.shard} of {stage.shards} of stage {work.number + 1} ({stage.name}) could not be made in "
-        f"{attempts} attempts. The last one ended with: {type(error).__name__}: {error}. What was made is kept: run the pipeline "
-        "again to go on."
+        f"{attempts} attempts. The last one ended with: {type(error).__name__}: {error}. What was made is kept: run "
+        "the pipeline again to go on."
     )
     return with_note(found, f"It begins with {task.rows[0]!r:.300}") if task.rows else found  # type: ignore[return-value]
