@@ -26,6 +26,9 @@ Errors:
     ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
     ├── LostLockError               a commit that stood still until another write took its lock
     ├── MissingExtraError           something needs an extra that is not installed
+    ├── PipelineError               a pipeline that cannot be planned, or whose shard could not be made
+    │   ├── LostShardError          a shard whose workers died each time that it was tried
+    │   └── PipelineBusyError       another process writes the same files
     └── StagingBusyError            another process syncs the staging directory
 """
 
@@ -46,7 +49,10 @@ from safetensors_spark._errors import (
     InvalidTensorError,
     InvalidWriteError,
     LostLockError,
+    LostShardError,
     MissingExtraError,
+    PipelineBusyError,
+    PipelineError,
     SafetensorsSparkError,
     StagingBusyError,
 )
@@ -70,7 +76,10 @@ __all__ = [
     "InvalidTensorError",
     "InvalidWriteError",
     "LostLockError",
+    "LostShardError",
     "MissingExtraError",
+    "PipelineBusyError",
+    "PipelineError",
     "SafetensorsSparkError",
     "StagingBusyError",
     "__version__",

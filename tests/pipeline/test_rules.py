@@ -1,0 +1,66 @@
+"""Each rule alone, and the printed plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline.conftest import MakeBackend
+
+from safetensors_spark import PipelineError
+from safetensors_spark.pipeline import Dataset, col
+from safetensors_spark.pipeline._rules import Chain, merge_filters, push_columns, push_filters
+
+PATHS = Dataset.from_list(["a.parquet"])
+
+
+def twice(row: Any) -> Any:
+    return row
+
+
+def shown(chain: Chain) -> str:
+    return " | ".join(map(str, chain))
+
+
+@pytest.mark.parametrize(
+    ("rule", "dataset", "expected"),
+    [
+        (merge_filters, PATHS.load_parquet().filter(col("a") > 1).filter(col("b") == 2), "load parquet | filter (a > 1) & (b == 2)"),
+        (merge_filters, PATHS.filter(col("a") > 1).map(twice).filter(col("b") == 2), "filter a > 1 | map twice | filter b == 2"),
+        (push_filters, PATHS.load_parquet().filter(col("a") > 1), "load parquet where a > 1"),
+        (push_filters, PATHS.load_parquet().map(twice).filter(col("a") > 1), "load parquet | map twice | filter a > 1"),
+        (push_filters, PATHS.load_parquet().filter(bool).filter(col("a") > 1), "load parquet | filter bool | filter a > 1"),
+        (push_filters, PATHS.load_parquet().select("a", "b").filter(col("a") > 1), "load parquet where a > 1 | select a, b"),
+        (push_filters, PATHS.load_parquet().take_per_shard(3).filter(col("a") > 1), "load parquet | take 3 per shard | filter a > 1"),
+        (push_columns, PATHS.load_parquet().select("a", "b").select("b"), "load parquet columns b"),
+        (push_columns, PATHS.load_parquet().map(twice).select("b"), "load parquet | map twice | select b"),
+        (push_columns, PATHS.load_parquet(["a"]).select("b"), "load parquet columns a | select b"),
+    ],
+)  # fmt: skip
+def test_rules(rule: Callable[[Chain], Chain], dataset: Dataset[Any], expected: str) -> None:
+    assert shown(rule(dataset.operations)) == expected
+
+
+def test_a_filter_of_a_column_that_is_gone_is_an_error(sync: MakeBackend, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}")
+    rows = Dataset.from_files(tmp_path, "*.jsonl").load_jsonl()
+    with pytest.raises(PipelineError, match="`filter b > 1` needs the column `b`, but only a are left"):
+        sync().plan(rows.select("a").filter(col("b") > 1))
+
+
+def test_the_plan_is_printed(files: Path, sync: MakeBackend, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = Dataset.from_files(files, "**/*.gz").load_jsonl().filter(col("score") > 0.5).select("id", "kind")
+    grouped = dataset.group_by(twice, twice, num_output_shards=2).map(twice).reshard(3).write_jsonl("out/{shard}.jsonl")
+    size = sum(path.stat().st_size for path in files.rglob("*.gz"))
+    expected = (
+        f"source: files {files}/**/*.gz: 4 shards, {size:,} bytes\n"
+        "stage 1: 4 shards: load jsonl columns id, kind where score > 0.5\n"
+        "  divided by twice\n"
+        "stage 2: 2 shards: group_by twice: twice | map twice\n"
+        "stage 3: 3 shards: reshard 3 | write jsonl out/{shard}.jsonl"
+    )
+    assert str(sync().plan(grouped)) == expected
+    assert list(sync(dry_run=True).execute(grouped)) == []
+    assert capsys.readouterr().out == expected + "\n" and not Path("out").exists()
