@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline.conftest import ALL, MakeBackend
 
+from pipeline.conftest import ALL, MakeBackend
 from safetensors_spark import PipelineError
 from safetensors_spark.pipeline import Dataset, ShardInfo, col, counters, load_jsonl
 
@@ -61,7 +61,9 @@ def test_reshard_keeps_rows_and_their_order(shards: int, backend: MakeBackend) -
     sizes = dataset.map_shard(lambda rows, shard: [len(list(rows))])
     assert list(backend().execute(dataset)) == [0, 1, 2, 3, 4, 0, 0, 1, 2, 3]
     counts = list(backend().execute(sizes))
-    assert len(counts) == shards and sum(counts) == 10 and max(counts) - min(counts) <= 1
+    assert len(counts) == shards
+    assert sum(counts) == 10
+    assert max(counts) - min(counts) <= 1
 
 
 def test_group_by_brings_rows_of_a_key_together(files: Path, backend: MakeBackend) -> None:
@@ -73,7 +75,8 @@ def test_group_by_brings_rows_of_a_key_together(files: Path, backend: MakeBacken
         expected[row["kind"]].append(row["id"])
     dataset = Dataset.from_files(f"{files}/**/*.gz").load_jsonl().group_by(lambda row: row["kind"], reducer)
     found = list(backend().execute(dataset))
-    assert {row["kind"]: row["ids"] for row in found} == expected and len(found) == 5
+    assert {row["kind"]: row["ids"] for row in found} == expected
+    assert len(found) == 5
 
 
 def test_rows_of_a_key_are_sorted(files: Path, backend: MakeBackend) -> None:
@@ -98,7 +101,8 @@ def test_a_combiner_changes_nothing_but_the_work(backend: MakeBackend) -> None:
     for combiner in (None, partly):
         grouped = dataset.group_by(lambda row: row[0], total, num_output_shards=2, combiner=combiner)
         found[combiner] = list(backend().execute(grouped))
-    assert found[None] == found[partly] and dict(found[None]) == {0: 1001, 1: 1000, 2: 999}
+    assert found[None] == found[partly]
+    assert dict(found[None]) == {0: 1001, 1: 1000, 2: 999}
 
 
 def test_deduplicate_keeps_the_first_row(files: Path, backend: MakeBackend) -> None:
@@ -173,7 +177,8 @@ def test_rows_of_any_kind_pass_between_stages(backend: MakeBackend) -> None:
         "text",
     ]
     found = list(backend().execute(Dataset.from_list([rows]).flat_map(lambda row: row).reshard(2)))
-    assert found == rows and [type(row["a"]) for row in found[3:5]] == [float, int]
+    assert found == rows
+    assert [type(row["a"]) for row in found[3:5]] == [float, int]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.pipeline._committing import commit_dataset
 from safetensors_spark.pipeline._expression import Expr
+from safetensors_spark.pipeline._formats.safetensors import samples_of
 from safetensors_spark.pipeline._operations import (
     Filter,
     FilterExpression,
@@ -30,7 +31,7 @@ from safetensors_spark.pipeline._operations import (
     Write,
 )
 from safetensors_spark.pipeline._reductions import count_rows, first_of_each, keep_first, merged, only
-from safetensors_spark.pipeline._source import FileSource, ItemSource, Source
+from safetensors_spark.pipeline._source import DatasetSource, FileSource, ItemSource, Source
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -76,6 +77,11 @@ class Dataset(Generic[T]):
     def from_iterable(items: Iterable[T]) -> Dataset[T]:
         """As `from_list`: all items are taken now."""
         return Dataset(ItemSource(tuple(items)))
+
+    @staticmethod
+    def from_dataset(dataset: Any) -> Dataset[dict[str, Any]]:
+        """The samples of a safetensors dataset that `open_dataset` has opened: those of a file are a shard."""
+        return Dataset(DatasetSource(dataset)).flat_map(samples_of)
 
     def _then(self, operation: Operation) -> Dataset[Any]:
         return Dataset(self.source, (*self.operations, operation))
@@ -131,7 +137,10 @@ class Dataset(Generic[T]):
         return self._load("file", columns)
 
     def load_jsonl(self, columns: Sequence[str] | None = None) -> Dataset[dict[str, Any]]:
-        """A record of each line of JSON files, which may be compressed: `.gz`, `.zst`, `.xz` or `.bz2`."""
+        """A record of each line of JSON files, which may be compressed: `.gz`, `.zst`, `.xz` or `.bz2`.
+
+        Integers of more than 64 bits become floats.
+        """
         return self._load("jsonl", columns)
 
     def load_parquet(self, columns: Sequence[str] | None = None) -> Dataset[dict[str, Any]]:

@@ -74,6 +74,8 @@ class Run:
                 for number in range(len(self._plan.stages)):
                     self.folder.delete_stage(_stage_name(number))
             self._clean()
+            # Workers that are killed leave drafts.
+            stack.callback(self._clean)
             pool = _Lazy(self._make_pool)
             stack.enter_context(pool)
             shards = self._stages(pool)

@@ -68,6 +68,33 @@ class FileSource:
         return f"files {without_secrets(self.glob)}"
 
 
+@dataclass(frozen=True)
+class SampleRange:
+    """Samples of a safetensors dataset, from one to before another."""
+
+    dataset: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class DatasetSource:
+    """The samples of a safetensors dataset: those of a file are a shard."""
+
+    dataset: Any
+
+    def shards(self) -> list[SourceShard]:
+        samples = self.dataset.samples
+        ends = [*samples.begins[1:].tolist(), len(samples)]
+        return [
+            SourceShard((SampleRange(self.dataset, begin, end),), samples.fingerprint, shard.bytes or 0)
+            for shard, begin, end in zip(samples.shards, samples.begins.tolist(), ends, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        return f"dataset {self.dataset.samples.location}"
+
+
 def shard_of_file(path: str, about: dict[str, Any]) -> SourceShard:
     """The shard of a file that a listing tells of."""
     size = int(about.get("size") or 0)

@@ -30,6 +30,8 @@ _SUFFIXES = {
     ".vortex": "vortex",
     ".safetensors": "safetensors",
 }
+# Bytes that are read at a time.
+_AT_ONCE = 128 << 10
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd", ".xz", ".bz2")
 
 
@@ -67,11 +69,7 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
         with gzip.GzipFile(fileobj=file, mode="rb") as content:
             yield cast(BinaryIO, content)
     elif path.endswith((".zst", ".zstd")):
-        import zstandard
-
-        # A file may be several frames, one after the other.
-        with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as content:
-            yield cast(BinaryIO, io.BufferedReader(content, 1 << 20))
+        yield cast(BinaryIO, io.BufferedReader(_Zstandard(file), _AT_ONCE))
     elif path.endswith(".xz"):
         with lzma.open(file, "rb") as content:
             yield cast(BinaryIO, content)
@@ -80,6 +78,43 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, content)
     else:
         yield file
+
+
+class _Zstandard(io.RawIOBase):
+    """Frames of Zstandard, one after the other. The library's own reader does not tell that a file is cut off."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import zstandard
+
+        self._file, self._library = file, zstandard.ZstdDecompressor()
+        self._frame: Any = None
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            content = self._next()
+            if content is None:
+                return 0
+            self._left = content
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+    def _next(self) -> bytes | None:
+        found = b"" if self._frame is None else self._frame.unused_data
+        if self._frame is not None and self._frame.eof:
+            self._frame = None
+        found = found or self._file.read(_AT_ONCE)
+        if not found:
+            if self._frame is not None:
+                raise EOFError("it ends within a frame of Zstandard")
+            return None
+        self._frame = self._frame or self._library.decompressobj()
+        content: bytes = self._frame.decompress(found)
+        return content
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from safetensors_spark.dataset import open_dataset, open_store
 from safetensors_spark.pipeline._expression import columns_of, of_rows
 from safetensors_spark.pipeline._formats.reading import Bad
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._source import SampleRange
 
 # Samples that are read at a time.
 _SAMPLES = 256
@@ -32,8 +33,13 @@ def _samples(path: str, load: Load) -> Iterator[dict[str, Any]]:
         further = sorted(columns_of(load.filter)) if load.filter is not None else []
         needed = list(dict.fromkeys([*load.columns, *further]))
     dataset = open_dataset(path, columns=needed)
-    for start in range(0, len(dataset), _SAMPLES):
-        batch = dataset[start : start + _SAMPLES]
+    return samples_of(SampleRange(dataset, 0, len(dataset)))
+
+
+def samples_of(some: SampleRange) -> Iterator[dict[str, Any]]:
+    """Samples as records."""
+    for start in range(some.start, some.end, _SAMPLES):
+        batch = some.dataset[start : min(start + _SAMPLES, some.end)]
         for row in zip(*batch.values(), strict=True):
             yield dict(zip(batch, row, strict=True))
 

@@ -1,0 +1,297 @@
+"""Workers that die, functions that fail, runs that are killed: nothing is lost, doubled or half there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.conftest import ALL, MakeBackend
+from safetensors_spark import LostShardError, PipelineBusyError, PipelineError
+from safetensors_spark.pipeline import Dataset, ProcessBackend, counters, create_backend
+
+
+class OwnError(Exception):
+    """An exception whose constructor is not that of its base."""
+
+    def __init__(self, code: int, where: str) -> None:
+        super().__init__(f"{code} {where}")
+        self.code = code
+
+
+def test_an_exception_is_raised_at_once_as_it_is(files: Path, tmp_path: Path, backend: MakeBackend) -> None:
+    tries = tmp_path / "tries"
+
+    def fails(row: dict[str, Any]) -> dict[str, Any]:
+        if row["id"] == 510:
+            with tries.open("a") as file:
+                file.write("x")
+            raise KeyError("word")
+        return row
+
+    rows = Dataset.from_files(files, "**/*.gz").load_jsonl().map(fails)
+    with pytest.raises(KeyError) as raised:
+        backend().execute(rows.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl"))
+    assert raised.value.args == ("word",)
+    (note,) = raised.value.__notes__
+    assert note.startswith("In shard 1 of 4, record 11, of stage 1: load jsonl | map ")
+    assert tries.read_text() == "x"
+    assert not (tmp_path / "out" / "1.jsonl").exists()
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_exceptions_that_cannot_be_sent_are_told(backend: MakeBackend) -> None:
+    def fails(_: int) -> int:
+        raise OwnError(3, "there")
+
+    with pytest.raises((OwnError, PipelineError), match="3 there"):
+        backend().execute(Dataset.from_list([1]).map(fails))
+
+
+def test_a_lost_connection_is_tried_three_times(tmp_path: Path, backend: MakeBackend) -> None:
+    tries = tmp_path / "tries"
+
+    def fails_often(row: int, times: int) -> int:
+        if row == 1:
+            with tries.open("a") as file:
+                file.write("x")
+            if len(tries.read_text()) <= times:
+                raise ConnectionResetError("reset")
+        return row
+
+    rows = Dataset.from_list(range(4))
+    assert list(backend().execute(rows.map(lambda row: fails_often(row, 2)))) == [0, 1, 2, 3]
+    tries.unlink()
+    with pytest.raises(LostShardError, match=r"shard 1 of 4 of stage 1 .* in 3 attempts. .*ResetError: reset"):
+        backend().execute(rows.map(lambda row: fails_often(row, 9)))
+    assert tries.read_text() == "xxx"
+
+
+def test_a_worker_that_dies_costs_its_shard_one_attempt(tmp_path: Path) -> None:
+    def dies(row: int) -> int:
+        if row == 2:
+            with (tmp_path / "deaths").open("a") as file:
+                file.write("x")
+            if len((tmp_path / "deaths").read_text()) < 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+        counters.increment("rows")
+        return row
+
+    backend = ProcessBackend(2, progress=False)
+    found = backend.execute(Dataset.from_list(range(6)).map(dies))
+    assert found.counters == {"rows": 6}
+    assert list(found) == list(range(6))
+
+    def always_dies(row: int) -> int:
+        os._exit(7)
+
+    with pytest.raises(LostShardError, match=r"shard 0 of 1 .* in 3 attempts.* died \(exit code 7\)"):
+        backend.execute(Dataset.from_list([1]).map(always_dies))
+
+
+def test_rows_that_fail_are_kept_apart(files: Path, tmp_path: Path, backend: MakeBackend) -> None:
+    (files / "z.jsonl").write_text('{"id": 2000}\n{"id": \n{"id": 2002}\n')
+
+    def fails(row: dict[str, Any]) -> dict[str, Any]:
+        if row["id"] % 300 == 7:
+            raise ValueError(f"no {row['id']}")
+        return row
+
+    rows = Dataset.from_files(files, "**/*.jsonl*").load_jsonl().map(fails).select("id")
+    out = f"{tmp_path}/out/{{shard}}.jsonl"
+    found = backend(on_error="quarantine").execute(rows.write_jsonl(out))
+    kept = [json.loads(line)["id"] for path in found for line in Path(path).read_text().splitlines()]
+    assert kept == [row["id"] for row in ALL if row["id"] % 300 != 7] + [2000, 2002]
+    lines = [
+        json.loads(line)
+        for path in sorted((tmp_path / "out" / "_quarantine").iterdir())
+        for line in path.read_text().splitlines()
+    ]
+    assert [line["row"] if isinstance(line["row"], str) else line["row"]["id"] for line in lines] == [
+        7,
+        607,
+        307,
+        907,
+        '{"id": \n',
+    ]
+    assert lines[0]["error"] == "ValueError: no 7"
+    assert "z.jsonl, line 2 is not JSON" in lines[-1]["error"]
+    assert found.manifest["stages"][0]["quarantined"] == 5
+
+
+def test_what_was_made_is_not_made_again(files: Path, tmp_path: Path, backend: MakeBackend) -> None:
+    out = f"{tmp_path}/out/{{shard}}-of-{{total}}.jsonl"
+    made = tmp_path / "made"
+
+    def seen(row: dict[str, Any]) -> dict[str, Any]:
+        with made.open("a") as file:
+            file.write(f"{row['id'] // 250}\n")
+        return row
+
+    def run(dataset: Dataset[Any]) -> set[str]:
+        made.write_text("")
+        assert len(list(backend().execute(dataset))) == 4
+        return set(made.read_text().split())
+
+    dataset = Dataset.from_files(files, "**/*.gz").load_jsonl().map(seen).write_jsonl(out)
+    assert run(dataset) == {"0", "1", "2", "3"}
+    assert run(dataset) == set()
+    # An input that was written again.
+    first = files / "0.jsonl.gz"
+    content = first.read_bytes()
+    first.unlink()
+    first.write_bytes(content)
+    assert run(dataset) == {"0"}
+    # An output that is gone, and one that is another.
+    (tmp_path / "out" / "1-of-4.jsonl").unlink()
+    (tmp_path / "out" / "2-of-4.jsonl").write_text("")
+    assert run(dataset) == {"1", "2"}
+    # Other code.
+    assert run(Dataset.from_files(files, "**/*.gz").load_jsonl().map(seen).map(dict).write_jsonl(out)) == {*"0123"}
+    made.write_text("")
+    list(backend(resume=False).execute(dataset))
+    assert set(made.read_text().split()) == {*"0123"}
+
+
+def test_files_that_are_there_are_skipped_if_asked_for(tmp_path: Path, backend: MakeBackend) -> None:
+    (tmp_path / "1.jsonl").write_text("old")
+    rows = Dataset.from_list([{"a": 0}, {"a": 1}, {"a": 2}])
+    list(backend().execute(rows.write_jsonl(f"{tmp_path}/{{shard}}.jsonl", skip_existing=True)))
+    assert [(tmp_path / f"{shard}.jsonl").read_text() for shard in range(3)] == ['{"a":0}\n', "old", '{"a":2}\n']
+
+
+def test_two_runs_do_not_write_the_same_files(tmp_path: Path) -> None:
+    out = f"{tmp_path}/out/{{shard}}.jsonl"
+
+    def inner(_: int) -> dict[str, str]:
+        with pytest.raises(PipelineBusyError, match="which writes the same files"):
+            create_backend("sync", progress=False).execute(Dataset.from_list([{"a": 1}]).write_jsonl(out))
+        return {"a": "outer"}
+
+    list(create_backend("sync", progress=False).execute(Dataset.from_list([1]).map(inner).write_jsonl(out)))
+    assert (tmp_path / "out" / "0.jsonl").read_text() == '{"a":"outer"}\n'
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from safetensors_spark.pipeline import Dataset, create_backend
+
+folder, kind, slow = sys.argv[1], sys.argv[2], sys.argv[3] == "slow"
+
+def work(row):
+    if slow:
+        time.sleep(0.002)
+    return row
+
+rows = Dataset.from_files(folder + "/in", "**/*.gz").load_jsonl().map(work)
+grouped = rows.group_by(lambda row: row["kind"], lambda kind, found: (row for row in found), None, 3)
+backend = create_backend(kind, 2, progress=False, memory="4MiB")
+print("begun", flush=True)
+list(backend.execute(grouped.map(work).write_jsonl(folder + "/out/{shard}.jsonl.gz")))
+list(backend.execute(rows.select("id").write_safetensors(folder + "/data", batch_size=64, mode="error")))
+"""
+
+
+def outputs(folder: Path) -> dict[str, Any]:
+    from safetensors_spark.dataset import open_dataset
+
+    found: dict[str, Any] = {path.name: path.read_bytes() for path in (folder / "out").glob("*.gz")}
+    return found | {"data": open_dataset(folder / "data")["id"].tolist()}
+
+
+@pytest.mark.parametrize("kind", ["sync", "processes"])
+def test_a_run_that_was_killed_goes_on(kind: str, files: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+
+    def start(speed: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(script), str(tmp_path), kind, speed]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    # No `if __name__ == "__main__"`: workers do not run the script.
+    for pause in (0.05, 0.6, 1.2, 2.0):
+        process = start("slow")
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(pause)
+        process.kill()
+        process.wait()
+        assert all(not path.name.startswith(".") or path.suffix == ".draft" for path in (tmp_path / "out").glob("*"))
+        if (tmp_path / "data" / "dataset_manifest.json").exists():
+            break
+    if not (tmp_path / "data" / "dataset_manifest.json").exists():
+        assert start("slow").wait() == 0
+    broken = outputs(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "in").symlink_to(files)
+    subprocess.run([sys.executable, str(script), str(other), "sync", "fast"], check=True, capture_output=True)
+    assert broken == outputs(other)
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_ctrl_c_ends_workers(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import os, sys, time
+from safetensors_spark.pipeline import Dataset, create_backend
+
+def wait(row):
+    open(sys.argv[1] + f"/{os.getpid()}", "w").close()
+    time.sleep(600)
+
+list(create_backend("processes", 2, progress=False).execute(Dataset.from_list([1, 2]).map(wait)))
+""".replace("sys.argv[1]", repr(str(tmp_path / "pids")))
+    )
+    (tmp_path / "pids").mkdir()
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, start_new_session=True, text=True)
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "pids").iterdir())) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    # As a terminal does, to all processes of its group.
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in error
+    for pid in (tmp_path / "pids").iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.name), 0)
+
+
+def test_workers_end_with_a_killed_caller(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"""
+import os, time
+from safetensors_spark.pipeline import Dataset, create_backend
+
+def wait(row):
+    open({str(tmp_path / "pid")!r}, "w").write(str(os.getpid()))
+    time.sleep(600)
+
+create_backend("processes", 1, progress=False).execute(Dataset.from_list([1]).map(wait))
+"""
+    )
+    process = subprocess.Popen([sys.executable, str(script)])
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    worker = int((tmp_path / "pid").read_text())
+    while (
+        Path(f"/proc/{worker}").exists()
+        and "Z" not in Path(f"/proc/{worker}/status").read_text().split("State:")[1][:3]
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -1,0 +1,217 @@
+"""Files that pipelines read and write."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+import zstandard
+
+from pipeline.conftest import ALL, MakeBackend
+from safetensors_spark import PipelineError
+from safetensors_spark.dataset import open_dataset, write_dataset
+from safetensors_spark.pipeline import Dataset, col, load_file, load_jsonl
+
+ROWS = [{"id": number, "text": f"\n\u2028é{number}", "tokens": list(range(number))} for number in range(5)]
+LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst", "parquet"])
+def test_what_is_written_is_read_again(suffix: str, tmp_path: Path, backend: MakeBackend) -> None:
+    rows = Dataset.from_list([ROWS, [], ROWS[:1]]).flat_map(list)
+    pattern = f"{tmp_path}/out/{{shard}}-of-{{total}}.{suffix}"
+    schema = pa.schema({"id": pa.int64(), "text": pa.string(), "tokens": pa.list_(pa.int64())})
+    written = rows.write_parquet(pattern, schema) if suffix == "parquet" else rows.write_jsonl(pattern)
+    paths = list(backend().execute(written))
+    assert paths == [f"{tmp_path}/out/{shard}-of-3.{suffix}" for shard in range(3)]
+    assert [list(load_file(path)) for path in paths] == [ROWS, [], ROWS[:1]]
+    assert not list(Path(tmp_path, "out").glob(".*"))
+
+
+def test_the_same_rows_are_the_same_bytes(tmp_path: Path, files: Path, backend: MakeBackend, sync: MakeBackend) -> None:
+    rows = Dataset.from_files(files, "**/*.gz").load_jsonl()
+    grouped = rows.group_by(lambda row: row["kind"], lambda key, found: [key, [row["id"] for row in found]])
+    for name, make in (("sync", sync), ("other", backend)):
+        folder = tmp_path / name
+        list(make().execute(rows.filter(col("score") > 0.5).write_jsonl(f"{folder}/a{{shard}}.jsonl.gz")))
+        list(make().execute(rows.window(64).write_parquet(f"{folder}/b{{shard}}.parquet")))
+        list(make(memory="4MiB").execute(grouped.write_jsonl(f"{folder}/c{{shard}}.jsonl.zst")))
+        list(make().execute(rows.select("id", "text").write_safetensors(f"{folder}/d", batch_size=100)))
+    names = sorted(path.relative_to(tmp_path / "sync") for path in (tmp_path / "sync").glob("*.*"))
+    assert len(names) == 12
+    for path in names:
+        assert (tmp_path / "sync" / path).read_bytes() == (tmp_path / "other" / path).read_bytes(), path
+    one, other = (open_dataset(tmp_path / name / "d") for name in ("sync", "other"))
+    assert [row["id"] for row in one] == [row["id"] for row in other] == [row["id"] for row in ALL]
+    assert [shard.crc32c for shard in one.shards] == [shard.crc32c for shard in other.shards]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        ("gz", gzip.compress),
+        ("zst", lambda text: zstandard.compress(text[:100]) + zstandard.compress(text[100:])),
+        ("xz", lzma.compress),
+        ("bz2", bz2.compress),
+    ],
+)
+def test_compressed_lines_are_read(suffix: str, compress: Any, tmp_path: Path) -> None:
+    path = tmp_path / f"a.jsonl.{suffix}"
+    path.write_bytes(compress(LINES))
+    assert list(load_jsonl(str(path))) == ROWS
+    path.write_bytes(compress(LINES)[:-20])
+    with pytest.raises(PipelineError, match=f"a.jsonl.{suffix} cannot be read"):
+        list(load_jsonl(str(path)))
+
+
+def test_lines_that_are_no_json_are_named(tmp_path: Path, sync: MakeBackend) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": NaN}\n\n  \n{"a": -Infinity}\n{"a": }\n')
+    found = load_jsonl(str(path))
+    first, second = next(found), next(found)
+    assert math.isnan(first["a"])
+    assert second == {"a": -math.inf}
+    with pytest.raises(PipelineError, match=r"a.jsonl, line 5 is not JSON"):
+        next(found)
+    with pytest.raises(PipelineError, match=r"a.jsonl, line 5 is not JSON") as raised:
+        sync().execute(Dataset.from_files(path).load_jsonl())
+    assert raised.value.__notes__ == ["In shard 0 of 1, record 2, of stage 1: load jsonl"]
+
+
+def test_files_are_found_by_patterns(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.txt", "x/a.jsonl", "x/y/a.jsonl", ".hidden/a.jsonl", "_pipeline/a.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}\n")
+
+    def found(*arguments: Any) -> list[str]:
+        shards = Dataset.from_files(*arguments).source.shards()
+        return [str(Path(shard.rows[0]).relative_to(tmp_path)) for shard in shards]
+
+    assert found(tmp_path, "*.jsonl") == ["a.jsonl", "b.jsonl"]
+    assert found(tmp_path, "**/a.jsonl") == ["a.jsonl", "x/a.jsonl", "x/y/a.jsonl"]
+    assert found(f"{tmp_path}/{{b,x/y/a}}.jsonl") == ["b.jsonl", "x/y/a.jsonl"]
+    assert found(tmp_path / "c.txt") == ["c.txt"]
+    with pytest.raises(FileNotFoundError, match=r"no file matches .*/\*.csv; `empty_glob_ok=True` allows that"):
+        found(tmp_path, "*.csv")
+    assert Dataset.from_files(tmp_path, "*.csv", empty_glob_ok=True).source.shards() == []
+
+
+def test_relative_paths_are_of_the_caller(
+    tmp_path: Path, backend: MakeBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_bytes(LINES)
+    written = Dataset.from_files("*.jsonl").load_jsonl().write_jsonl("out/{basename}.jsonl")
+    assert list(backend().execute(written)) == [f"{tmp_path}/out/shard_0.jsonl"]
+    assert Path("out/shard_0.jsonl").read_text().count("\n") == 5
+
+
+def test_patterns_that_would_lose_files_are_errors(tmp_path: Path, sync: MakeBackend) -> None:
+    rows = Dataset.from_list([{"a": 1}, {"a": 2}])
+    with pytest.raises(PipelineError, match=r"shards 0 and 1 of 2 would both write .*one.jsonl"):
+        sync().execute(rows.write_jsonl(f"{tmp_path}/one.jsonl"))
+    with pytest.raises(PipelineError, match=r"is no pattern: KeyError\('number'\)"):
+        sync().execute(rows.write_jsonl(f"{tmp_path}/{{number}}.jsonl"))
+    assert list(sync().execute(rows.write_jsonl(lambda shard, total: f"{tmp_path}/{shard + 1}_{total}.jsonl"))) == [
+        f"{tmp_path}/1_2.jsonl",
+        f"{tmp_path}/2_2.jsonl",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"a": 1}, {"a": "x"}], "column `a` has values of several types"),
+        ([{"a": 1}] * 10_001 + [{"a": "x"}], "column `a` is int64, which a value in the records 10000 to 10001 "),
+        ([{"a": 1}] * 10_001 + [{"b": 1}], "a record has the column `b`, which no record before has: a"),
+        ([1], "a row is a int, but columns need dictionaries"),
+    ],
+)
+def test_records_that_do_not_fit_parquet_are_errors(
+    rows: list[Any], message: str, tmp_path: Path, sync: MakeBackend
+) -> None:
+    with pytest.raises(PipelineError, match=message):
+        sync().execute(Dataset.from_list([rows]).flat_map(list).write_parquet(f"{tmp_path}/a.parquet"))
+    assert not (tmp_path / "a.parquet").exists()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_columns_that_are_not_there_are_errors(tmp_path: Path, sync: MakeBackend) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n')
+    for path in ("a.parquet", "a.jsonl"):
+        with pytest.raises(PipelineError, match="has no column `b`; it has a"):
+            sync().execute(Dataset.from_files(tmp_path, path).load_file(["b"]))
+    with pytest.raises(PipelineError, match=r"a.txt has no suffix that tells its format"):
+        list(load_file(str(tmp_path / "a.txt")))
+    with pytest.raises(FileNotFoundError, match=r"gone.jsonl is not there"):
+        sync().execute(Dataset.from_list([str(tmp_path / "gone.jsonl")]).load_jsonl())
+
+
+def test_parquet_types_pass(tmp_path: Path, sync: MakeBackend) -> None:
+    row = {"time": datetime(2026, 1, 2, 3, 4), "bytes": b"\x00", "inner": {"a": [1, None]}, "null": None}
+    list(sync().execute(Dataset.from_list([row]).write_parquet(f"{tmp_path}/a.parquet")))
+    assert list(sync().execute(Dataset.from_files(tmp_path, "a.parquet").load_parquet())) == [row]
+
+
+def test_files_behind_fsspec(sync: MakeBackend) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/in/a.jsonl", LINES)
+    rows = Dataset.from_files("memory://in/*.jsonl").load_jsonl()
+    assert list(sync().execute(rows.write_parquet("memory://out/{shard}.parquet"))) == ["memory://out/0.parquet"]
+    read = Dataset.from_files("memory://out", "*.parquet").load_file().filter(col("id") > 2)
+    assert list(sync().execute(read)) == ROWS[3:]
+    assert list(sync().execute(rows.write_parquet("memory://out/{shard}.parquet"))) == ["memory://out/0.parquet"]
+
+
+def test_datasets_are_written_and_read(tmp_path: Path, backend: MakeBackend) -> None:
+    rows = Dataset.from_list([range(10), range(10, 15)]).flat_map(list)
+    records = rows.map(lambda row: {"x": np.full(3, row, np.float32), "y": row, "text": "a" * row})
+    path = f"{tmp_path}/points"
+    assert list(backend().execute(records.write_safetensors(path, batch_size=4))) == [path]
+    dataset = open_dataset(path)
+    assert [row["y"] for row in dataset] == list(range(15))
+    assert dataset[12]["text"] == "a" * 12
+    paths = Dataset.from_list([path])
+    found = list(backend().execute(paths.load_safetensors(["text", "x"]).filter(col("text") > "aaaaaaaaaaaaa")))
+    assert [row["text"] for row in found] == ["a" * 14]
+    assert found[0]["x"].tolist() == [14, 14, 14]
+    shards = Dataset.from_files(tmp_path, "points/*.safetensors")
+    (first, *_) = backend().execute(shards.load_safetensors(rows="files"))
+    assert first["x"].shape == (4, 3)
+    tensors = list(backend().execute(shards.load_safetensors(rows="tensors").map(lambda row: row["key"])))
+    assert tensors[:4] == ["text", "text.offsets", "x", "y"]
+
+
+def test_a_dataset_is_a_source(tmp_path: Path, backend: MakeBackend) -> None:
+    write_dataset([{"y": list(range(10)), "text": [str(n) for n in range(10)]}], tmp_path / "d", batch_size=3)
+    rows = Dataset.from_dataset(open_dataset(tmp_path / "d"))
+    assert len(rows.source.shards()) == 4
+    pairs = rows.map(lambda row: (int(row["y"]), row["text"]))
+    assert list(backend().execute(pairs)) == [(number, str(number)) for number in range(10)]
+
+
+def test_a_dataset_appears_at_once_or_not_at_all(tmp_path: Path, backend: MakeBackend) -> None:
+    def fails(row: int) -> dict[str, int]:
+        if row == 3:
+            raise ArithmeticError("three")
+        return {"y": row}
+
+    rows = Dataset.from_list(range(4))
+    with pytest.raises(ArithmeticError, match="three"):
+        backend().execute(rows.map(fails).write_safetensors(f"{tmp_path}/d"))
+    assert not (tmp_path / "d" / "dataset_manifest.json").exists()
+    list(backend().execute(rows.map(lambda row: {"y": row}).write_safetensors(f"{tmp_path}/d", mode="append")))
+    list(backend().execute(rows.map(lambda row: {"y": row}).write_safetensors(f"{tmp_path}/d", mode="append")))
+    assert len(open_dataset(tmp_path / "d")) == 8
