@@ -20,7 +20,7 @@ LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 export TIMEFORMAT = == $@ took %0R s
 
 # What `make test` runs, the longest first.
-STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish
+STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
@@ -32,7 +32,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish environments build jar clean
+  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -121,6 +121,12 @@ test-publish: jar $(UV)
 	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.*' \
 	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py
 
+# Pipelines: in an environment that has their extras alone.
+test-pipeline: jar $(UV)
+	@echo "== $@: pytest, pipelines"
+	UV_PROJECT_ENVIRONMENT=.venv-pipeline $(UV) sync --no-default-groups --extra pipeline --extra vortex --group pipeline
+	@time .venv-pipeline/bin/python -m pytest tests/pipeline
+
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
@@ -147,4 +153,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .mypy_cache .pytest_cache .hypothesis .ruff_cache
