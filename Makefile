@@ -20,7 +20,7 @@ LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 export TIMEFORMAT = == $@ took %0R s
 
 # What `make test` runs, the longest first.
-STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline
+STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline test-pipeline-spark test-ray
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
@@ -32,7 +32,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline environments build jar clean
+  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -127,6 +127,17 @@ test-pipeline: jar $(UV)
 	UV_PROJECT_ENVIRONMENT=.venv-pipeline $(UV) sync --no-default-groups --extra pipeline --extra vortex --group pipeline
 	@time .venv-pipeline/bin/python -m pytest tests/pipeline
 
+# On Spark, which the environment for development has.
+test-pipeline-spark: jar $(UV)
+	@echo "== $@: pytest, pipelines on Spark"
+	@time $(UV) run pytest tests/pipeline -k spark
+
+# Pipelines on a cluster of Ray: in an environment that has the extra, without Spark and PyTorch.
+test-ray: jar $(UV)
+	@echo "== $@: pytest, Ray"
+	UV_PROJECT_ENVIRONMENT=.venv-ray $(UV) sync --no-default-groups --extra ray --group pipeline
+	@time .venv-ray/bin/python -m pytest tests/pipeline -k ray
+
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
@@ -153,4 +164,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-ray .mypy_cache .pytest_cache .hypothesis .ruff_cache

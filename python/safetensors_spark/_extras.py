@@ -31,6 +31,7 @@ EXTRAS = (
     Extra("torch", ("torch",), "`safetensors_spark.torch`"),
     Extra("publish", ("huggingface_hub", "pyarrow"), "`safetensors_spark.publish`"),
     Extra("pipeline", ("cloudpickle", "fsspec", "orjson", "pyarrow", "zstandard"), "`safetensors_spark.pipeline`"),
+    Extra("ray", ("ray",), "pipelines on Ray"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
+from safetensors_spark._extras import require
 from safetensors_spark.dataset._arguments import whole
 from safetensors_spark.pipeline._dataset import Dataset
 from safetensors_spark.pipeline._plan import Plan, plan_of
@@ -162,11 +163,78 @@ class ProcessBackend(Backend):
         return ProcessPool(self.options.max_parallelism)
 
 
+class RayBackend(Backend):
+    """Tasks on a cluster of Ray, which places them and runs lost ones again.
+
+    The folders of output and of `work_dir` are seen by all nodes, and they have this package and what functions
+    import. The process stays connected to Ray when a run has ended.
+
+    Args:
+        address: of the cluster. None for the one that the process is connected to, else that of `RAY_ADDRESS`, else one
+            that runs on this machine, else one that is started here.
+        options: those of `BackendOptions`, and those of Ray's tasks, such as `num_cpus` and `num_gpus`. Ray keeps
+            these, and `memory`, for each task.
+    """
+
+    kind = "ray"
+
+    def __init__(self, max_parallelism: int = 100, *, address: str | None = None, **options: Any) -> None:
+        super().__init__(BackendOptions(max_parallelism, **_with_resources(options, {})))
+        self._address = address
+
+    def pool(self) -> Pool:
+        require("ray", ("ray",))
+        from safetensors_spark.pipeline._backends.ray import RayPool
+
+        memory = bytes_of(self.options.memory)
+        kept = {} if memory is None else {"memory": memory}
+        return RayPool(self.options.max_parallelism, self._address, kept | self.options.resources)
+
+    def having(self, **options: Any) -> Backend:
+        return super().having(**_with_resources(options, self.options.resources))
+
+
+class SparkBackend(Backend):
+    """Tasks on the executors of a Spark session, which runs lost ones again.
+
+    The folders of output and of `work_dir` are seen by all nodes, and they have this package and what functions
+    import.
+
+    Args:
+        spark: the session, which is not one of Spark Connect. None for the one that is active.
+        options: those of `BackendOptions`.
+    """
+
+    kind = "spark"
+
+    def __init__(self, max_parallelism: int = 100, *, spark: Any = None, **options: Any) -> None:
+        super().__init__(BackendOptions(max_parallelism, **options))
+        self._spark = spark
+
+    def pool(self) -> Pool:
+        require("spark", ("pyspark",))
+        from pyspark.sql import SparkSession
+
+        from safetensors_spark.pipeline._backends.spark import SparkPool
+
+        return SparkPool(self.options.max_parallelism, self._spark or SparkSession.active())
+
+
+def _with_resources(options: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, of which those that only a cluster knows are `resources`."""
+    names = {option.name for option in fields(BackendOptions)}
+    own = {name: value for name, value in options.items() if name in names}
+    further = {name: value for name, value in options.items() if name not in names}
+    return own | {"resources": {**before, **own.get("resources", {}), **further}}
+
+
 _BACKENDS: dict[str, Callable[..., Backend]] = {
     "sync": SyncBackend,
     "threadpool": ThreadPoolBackend,
     "threads": ThreadPoolBackend,
     "processes": ProcessBackend,
+    "ray": RayBackend,
+    "spark": SparkBackend,
 }
 
 _flow: ContextVar[Backend | None] = ContextVar("safetensors_spark_flow_backend", default=None)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from safetensors_spark._errors import LostShardError
+from safetensors_spark._errors import LostShardError, counted
 from safetensors_spark.pipeline._failures import is_temporary, with_note
 from safetensors_spark.pipeline._shard_file import Footer
 from safetensors_spark.pipeline._task import Task, Work
@@ -28,12 +28,13 @@ class Pool(Protocol):
 
     Attributes:
         slots: how many tasks to start at a time.
-        attempts: how often a task is to be started that fails for a reason that may pass. Fewer where the pool itself
-            tries again.
+        attempts: how often a task is tried that fails for a reason that may pass.
+        restarts: whether the pool itself tries it again, and not the loop.
     """
 
     slots: int
     attempts: int
+    restarts: bool
 
     def start(self, work: Work, task: Task) -> Handle: ...
 
@@ -70,8 +71,8 @@ def run_tasks(pool: Pool, work: Work, tasks: Iterable[Task]) -> Iterator[Done]:
             except Exception as error:
                 if not is_temporary(error):
                     raise
-                if attempt >= pool.attempts:
-                    raise _lost(work, task, error, attempt) from error
+                if pool.restarts or attempt >= pool.attempts:
+                    raise _lost(work, task, error, pool.attempts) from error
                 waiting.appendleft((task, attempt + 1))
             else:
                 yield Done(task, footer)
@@ -81,7 +82,7 @@ def _lost(work: Work, task: Task, error: Exception, attempts: int) -> Exception:
     stage = work.stage
     found = LostShardError(
         f"shard {task.shard} of {stage.shards} of stage {work.number + 1} ({stage.name}) could not be made in "
-        f"{attempts} attempts. The last one ended with: {type(error).__name__}: {error}. What was made is kept: run "
-        "the pipeline again to go on."
+        f"{counted(attempts, 'attempt')}. The last one ended with: {type(error).__name__}: {error}. "
+        "What was made is kept: run the pipeline again to go on."
     )
     return with_note(found, f"It begins with {task.rows[0]!r:.300}") if task.rows else found  # type: ignore[return-value]

@@ -71,6 +71,7 @@ class ProcessPool:
     """So many processes, which are started when there is something to do."""
 
     attempts = ATTEMPTS
+    restarts = False
 
     def __init__(self, processes: int) -> None:
         self.slots = processes

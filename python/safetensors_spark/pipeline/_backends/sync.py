@@ -26,6 +26,7 @@ class SyncPool:
 
     slots = 1
     attempts = ATTEMPTS
+    restarts = False
 
     def start(self, work: Work, task: Task) -> _Ended:
         try:

@@ -19,6 +19,7 @@ class ThreadPool:
     """A thread for each task. They are daemons: a process that ends does not wait for a function that does not."""
 
     attempts = ATTEMPTS
+    restarts = False
 
     def __init__(self, threads: int) -> None:
         self.slots = threads

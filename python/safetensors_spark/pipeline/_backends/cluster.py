@@ -1,0 +1,67 @@
+"""What tasks on the nodes of a cluster have in common, whoever starts them there."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors_spark._errors import PipelineError
+from safetensors_spark._files.commit.target import open_target
+from safetensors_spark.pipeline._failures import is_temporary, sent, with_note
+from safetensors_spark.pipeline._task import Task, Work, run
+
+# The work that this worker had last, by its name, so that it is not made of bytes for each task.
+_latest: tuple[str, Work] | None = None
+
+
+def packed(work: Work) -> bytes:
+    """What nodes need of the work, whose folder is made: a node where it is not there does not see it."""
+    import cloudpickle
+
+    open_target(work.folder).make()
+    return bytes(cloudpickle.dumps((sys.path, cloudpickle.dumps(work, 5)), 5))
+
+
+def attempt(name: str, content: Callable[[], bytes], task: Task) -> tuple[bool, Any]:
+    """Whether the shard was made, with its footer or the error.
+
+    Raises what another attempt may change, and nothing else: the cluster runs a task again that raises.
+
+    Args:
+        name: of the work, which is another one for each.
+        content: gets what `packed` has made of it.
+    """
+    try:
+        work = _work(name, content)
+        _check_folder(work)
+        return True, run(work, task)
+    except Exception as error:
+        if is_temporary(error):
+            raise
+        return False, sent(error)
+
+
+def _work(name: str, content: Callable[[], bytes]) -> Work:
+    global _latest
+    if _latest is None or _latest[0] != name:
+        path, found = pickle.loads(content())
+        # Where nodes have the caller's folders, what functions import is found in them.
+        sys.path.extend(folder for folder in path if folder not in sys.path)
+        try:
+            _latest = name, pickle.loads(found)
+        except ImportError as error:
+            raise with_note(error, f"Node {platform.node()} has not all that the pipeline's functions import") from None
+    return _latest[1]
+
+
+def _check_folder(work: Work) -> None:
+    if "://" not in work.folder and not Path(work.folder).is_dir():
+        raise PipelineError(
+            f"{work.folder}, where the pipeline keeps what is between stages, is not to be seen on node "
+            f"{platform.node()}. Give `work_dir` a folder that all nodes share, such as one of an object store, and "
+            "write there, too."
+        )
