@@ -73,6 +73,8 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = safetensors_spark.configure(SparkSession.builder).master("local-cluster[2,1,1024]")
         settings = {
             "spark.executor.memory": "1g",
+            # As often as other backends try: Spark's default is four.
+            "spark.task.maxFailures": "3",
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             # No task starts before both executors are there, so both get some.

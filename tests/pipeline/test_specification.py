@@ -150,5 +150,7 @@ def test_the_launcher_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureF
     assert "script.py has no function `main`" in capsys.readouterr().err
     assert command(["pipeline", str(tmp_path / "gone.py")]) == 2
     assert "gone.py is not there" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        command(["pipeline", "--cluster=iris", str(script)])
+    assert command(["pipeline", "--cluster=iris", str(script)]) == 2
+    assert "Iris is the cluster manager of another project" in capsys.readouterr().err
+    assert command(["pipeline", "--num-gpus=1", str(script)]) == 2
+    assert "only --backend=ray gives tasks what they ask for" in capsys.readouterr().err

@@ -97,7 +97,7 @@ def _failures(context: SparkContext) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """What Spark says of a job that failed, without its stack traces."""
-    text = str(getattr(error, "java_exception", None) or error)
-    lines = [line.strip() for line in text.splitlines()]
-    return " ".join(line for line in lines if not re.match(r"at |File |Traceback", line))[:800]
+    """What Spark says of a job that failed, without stack traces, whose lines are indented."""
+    text = str(getattr(error, "java_exception", None) or error).partition("Driver stacktrace:")[0]
+    told = " ".join(line for line in text.splitlines() if line and not line[0].isspace())
+    return told.replace("Traceback (most recent call last): ", "")
