@@ -166,3 +166,24 @@ def test_answers_that_are_never_the_hubs_leave_all_pending(server: hub.Server, s
     report = sync(server, staging, max_retries=1)
     assert (report["n_committed"], report["n_remaining"]) == (0, 1)
     assert "its answer is not one of the Hub" in report["errors"][0]
+
+
+# -- Many files ------------------------------------------------------------------------------------------------------
+
+
+def test_sidecars_are_read_a_few_times_however_many_datasets_wait(server: hub.Server, staging: Path) -> None:
+    said = run(server, staging, """
+        import numpy as np
+        from safetensors_spark.dataset import write_dataset
+        from safetensors_spark.publish import _staged
+        read, reads = _staged.parse_sidecar, []
+        _staged.parse_sidecar = lambda *args: reads.append(1) or read(*args)
+        for number in range(24):
+            path = staging.parent / f"points{number}"
+            write_dataset([{"x": np.full((2, 3), float(number))}], path, batch_size=2)
+            stage_dataset(path, staging_dir=staging, path_in_repo=f"p{number}")
+        reads.clear()
+        report = sync()
+        print(report.n_committed, len(reads) / report.n_committed < 20, len(reads))
+    """)  # fmt: skip
+    assert said.startswith("48 True"), said

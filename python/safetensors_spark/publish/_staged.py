@@ -154,11 +154,13 @@ def _finish(staging: Staging, name: str, target: str) -> None:
             staging.delete(sidecar_of(other))
 
 
-def pairs(staging: Staging, folder: str) -> Iterator[tuple[StagedShard, Sidecar]]:
-    """The complete pairs in a folder, by name, without those that are being moved."""
+def pairs(staging: Staging, folder: str, begin: str = "") -> Iterator[tuple[StagedShard, Sidecar]]:
+    """The complete pairs in a folder whose names begin so, by name, without those that are being moved."""
     bodies = set(staging.names(folder))
     for name, folders in _sidecars(staging).items():
-        if folder not in folders or (len(folders) > 1 and _belongs(staging, name, folders) not in (None, folder)):
+        if not name.startswith(begin) or folder not in folders:
+            continue
+        if len(folders) > 1 and _belongs(staging, name, folders) not in (None, folder):
             continue
         if name not in bodies:
             if staging.age(f"{folder}/{sidecar_of(name)}") >= _SETTLED_S:

@@ -282,12 +282,10 @@ class Sync:
 
     def _finals(self, dataset: str) -> list[_Pair]:
         """What is committed last of a dataset."""
-        return [
-            pair for pair in pairs(self.staging, PENDING_DIRNAME) if _is_of(pair[1], dataset) and _is_final(pair[1])
-        ]
+        return [pair for pair in self._files(PENDING_DIRNAME, dataset) if _is_final(pair[1])]
 
     def _has_failed(self, dataset: str) -> bool:
-        return any(_is_of(sidecar, dataset) for _, sidecar in pairs(self.staging, FAILED_DIRNAME))
+        return bool(self._files(FAILED_DIRNAME, dataset))
 
     def _commit_finals(self, dataset: str, finals: Sequence[_Pair]) -> None:
         try:
@@ -340,7 +338,11 @@ class Sync:
         self._commit_shards(self._data(PENDING_DIRNAME, dataset))
 
     def _data(self, folder: str, dataset: str) -> list[_Pair]:
-        return [pair for pair in pairs(self.staging, folder) if _is_of(pair[1], dataset) and not _is_final(pair[1])]
+        return [pair for pair in self._files(folder, dataset) if not _is_final(pair[1])]
+
+    def _files(self, folder: str, dataset: str) -> list[_Pair]:
+        """The files of a dataset, without a look into the sidecars of all others."""
+        return [pair for pair in pairs(self.staging, folder, dataset_file(dataset, "")) if _is_of(pair[1], dataset)]
 
     # -- Failures ----------------------------------------------------------------------------------------------------
 
