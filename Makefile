@@ -31,7 +31,7 @@ PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: demo test fuzz bench jmh check check-python format test-scala test-python test-python-unit test-interop \
+.PHONY: demo test fuzz soak bench jmh check check-python format test-scala test-python test-python-unit test-interop \
   test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
@@ -120,6 +120,11 @@ test-publish: jar $(UV)
 	@echo "== $@: pytest, the oldest client of the Hub"
 	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.*' \
 	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py
+
+# Four workers stage 2,000 shards while the syncer is killed twenty times: some minutes, or as SOAK says.
+soak: jar $(UV)
+	@$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
+	@PYTHONPATH=tests:tests/publish .venv-publish/bin/python tests/publish/soaking.py $(or $(SOAK),2000 20)
 
 # Pipelines: in an environment that has their extras alone.
 test-pipeline: jar $(UV)
