@@ -32,6 +32,7 @@ EXTRAS = (
     Extra("publish", ("huggingface_hub", "pyarrow"), "`safetensors_spark.publish`"),
     Extra("pipeline", ("cloudpickle", "fsspec", "orjson", "pyarrow", "zstandard"), "`safetensors_spark.pipeline`"),
     Extra("ray", ("ray",), "pipelines on Ray"),
+    Extra("vortex", ("vortex",), "Vortex files in pipelines"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 
