@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from ray.cluster_utils import Cluster
+from ray.job_submission import JobSubmissionClient
 
 from pipeline.conftest import STORE_BYTES
 from safetensors_spark._commands.cli import main
@@ -29,17 +31,41 @@ def main():
 """
 
 
+# A process of its own: Ray keeps one cluster for each process.
+_CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+# Ports that no other cluster of this machine has.
+ports = {{"dashboard_port": 0, "dashboard_agent_listen_port": 0}}
+head = {{"num_cpus": 2, "object_store_memory": {store}, "include_dashboard": True, **ports}}
+cluster = Cluster(initialize_head=True, head_node_args=head)
+print("http://" + cluster.head_node.webui_url, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
 @pytest.fixture
 def dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a cluster that takes jobs, which needs more processes."""
+    """The address of a cluster that takes jobs."""
     # What jobs run is found as here.
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    head = {"num_cpus": 2, "object_store_memory": STORE_BYTES, "include_dashboard": True, "dashboard_port": 0}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        yield f"http://{cluster.head_node.webui_url}"
-    finally:
-        cluster.shutdown()
+    command = [sys.executable, "-c", _CLUSTER.format(store=STORE_BYTES)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cluster:
+        assert cluster.stdout is not None
+        address = cluster.stdout.readline().strip()
+        assert address, "the cluster did not start"
+        client = JobSubmissionClient(address)
+        # The processes that start jobs are there later than the dashboard.
+        while True:
+            try:
+                client.submit_job(entrypoint="true")
+                break
+            except RuntimeError as error:
+                if "No available agent" not in str(error):
+                    raise
+                time.sleep(0.5)
+        yield address
 
 
 def test_a_script_is_a_job_of_the_cluster(tmp_path: Path, dashboard: str, capfd: pytest.CaptureFixture[str]) -> None:
