@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from quick_jvm import OPTIONS
@@ -48,9 +49,12 @@ def program(text: str) -> str:
     return "\n".join(lines)
 
 
-def run(folder: Path, *pages: str) -> None:
-    """Runs the examples of the pages in a folder; what fails is told with all that they printed."""
-    env = ENVIRONMENT | {"SAFETENSORS_SPARK_CACHE": str(folder / "cache")}
+def run(folder: Path, *pages: str, more: Mapping[str, str] | None = None) -> None:
+    """Runs the examples of the pages in a folder; what fails is told with all that they printed.
+
+    `more` is for their environment.
+    """
+    env = ENVIRONMENT | {"SAFETENSORS_SPARK_CACHE": str(folder / "cache")} | dict(more or {})
     command = [sys.executable, __file__, *pages]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from transformers import AutoModel
 
 import examples
+import hub
 from safetensors_spark._commands.demo import checkpoint
 
 
@@ -17,7 +18,10 @@ def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
     assert model is not None
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(model)
     (tmp_path / "bert.safetensors").symlink_to(model / "model.safetensors")
-    examples.run(tmp_path, "README.md", "docs/python.md")
+    with hub.running(tmp_path / "hub") as server:
+        of_hub = {name: value for name, value in server.environment().items() if name.startswith("HF_")}
+        examples.run(tmp_path, "README.md", "docs/python.md", more=of_hub)
+        assert "dataset_manifest.json" in server.history("me/points")[-1]["tree"]
     _, report = AutoModel.from_pretrained(tmp_path / "MiniLM-bf16", output_loading_info=True)
     # Lists or sets, by the version of transformers.
     assert not {*report["missing_keys"], *report["unexpected_keys"]}
