@@ -35,6 +35,18 @@ class Server:
             **({"HF_TOKEN": token} if token else {}),
         }
 
+    def make_repo(self, repo: str) -> None:
+        """Make a dataset repository."""
+        user, _, name = repo.partition("/")
+        body = json.dumps({"type": "dataset", "organization": user, "name": name}).encode()
+        headers = {"Authorization": f"Bearer {WRITE}"}
+        urlopen(Request(f"{self.url}/api/repos/create", body, headers)).close()
+
+    def read(self, repo: str, path: str, revision: str = "main") -> bytes:
+        """A file of a dataset repository."""
+        with urlopen(f"{self.url}/datasets/{repo}/resolve/{quote(revision, safe='')}/{quote(path)}") as answer:
+            return bytes(answer.read())
+
     def fail(self, **fault: Any) -> int:
         """Have requests fail: see `hub.faults.Fault`. Returns the fault's number."""
         return int(self._ask("POST", "fail", fault))

@@ -1,10 +1,9 @@
 """Runs the real client of the Hub in a process of its own, since it reads its environment when it is imported."""
 
-import subprocess
-import sys
 import textwrap
 
 import hub
+from forks import run_code
 
 _BEGIN = """
 import os, hashlib, random
@@ -27,7 +26,6 @@ def client(
 ) -> str:
     """What a process that runs the code prints."""
     environment = {**server.environment(token, xet), "FOLDER": str(server.folder), "HF_HUB_OFFLINE": str(int(offline))}
-    command = [sys.executable, "-c", _BEGIN + textwrap.dedent(code)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = run_code(_BEGIN + textwrap.dedent(code), environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -1,14 +1,15 @@
 """Syncs in processes of their own, against a server of the Hub's API."""
 
 import json
-import subprocess
-import sys
+import os
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import hub
+from forks import run_code
 
 REPO = "me/points"
 
@@ -29,13 +30,8 @@ def run(
     server: hub.Server, staging: Path, code: str, *, xet: bool = True, token: str | None = hub.WRITE, expect: int = 0
 ) -> str:
     """What a process that runs the code prints. It ends with the code that is expected."""
-    done = subprocess.run(
-        [sys.executable, "-c", _BEGIN + textwrap.dedent(code)],
-        env={**server.environment(token, xet), "STAGING": str(staging)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = {**server.environment(token, xet), "STAGING": str(staging)}
+    done = run_code(_BEGIN + textwrap.dedent(code), environment)
     assert done.returncode == expect, done.stderr
     return done.stdout.strip()
 
@@ -47,6 +43,23 @@ def sync(
     arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
     found: dict[str, Any] = json.loads(run(server, staging, f"show(sync({arguments}))", xet=xet, token=token))
     return found
+
+
+def counted_sync(staging: Path) -> None:
+    """Sync in this process. Each request is two changes of the staging directory: see `killing.kill_at`."""
+    # The client of this process, which may be a fork.
+    from safetensors_spark.publish import _hub, sync_pending
+
+    call = _hub.HubRepo._call
+
+    def counted(self: Any, request: Any) -> Any:
+        os.utime(staging)
+        found = call(self, request)
+        os.utime(staging)
+        return found
+
+    with patch.object(_hub.HubRepo, "_call", counted):
+        sync_pending(staging, repo_id=REPO)
 
 
 def tree(server: hub.Server) -> Mapping[str, str]:

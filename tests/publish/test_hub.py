@@ -17,7 +17,7 @@ def xet(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        client(server, 'api.create_repo("me/points", repo_type="dataset")')
+        server.make_repo("me/points")
         yield server
 
 

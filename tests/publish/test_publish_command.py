@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hub
-from hub_client import client
+from forks import run_module
 from safetensors_spark.dataset import DatasetWriter
 from staging_samples import stage_bytes
 
@@ -37,8 +37,7 @@ def points(tmp_path: Path) -> Path:
 def publish(
     server: hub.Server, *args: object, xet: bool = True, token: str | None = hub.WRITE
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "safetensors_spark", "publish", *map(str, args)]
-    return subprocess.run(command, env=server.environment(token, xet), capture_output=True, text=True, timeout=120)
+    return run_module("safetensors_spark", ["publish", *map(str, args)], server.environment(token, xet))
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def test_a_dataset_that_is_published_is_not_committed_again(server: hub.Server, 
 
 
 def test_a_file_that_the_hub_refuses_is_exit_code_1(server: hub.Server, tmp_path: Path) -> None:
-    client(server, 'api.create_repo("me/points", repo_type="dataset")')
+    server.make_repo("me/points")
     staging = tmp_path / "staging"
     for name in ("a.parquet", "bad.parquet", "c.parquet"):
         stage_bytes(staging, name, name.encode())
@@ -96,7 +95,7 @@ def test_a_url_is_staged_instead(server: hub.Server) -> None:
 
 
 def test_a_dry_run_changes_nothing(server: hub.Server, tmp_path: Path) -> None:
-    client(server, 'api.create_repo("me/points", repo_type="dataset")')
+    server.make_repo("me/points")
     stage_bytes(tmp_path / "staging", "a.parquet")
     before = server.history("me/points")
     done = publish(server, "sync", tmp_path / "staging", "me/points", "--dry-run", "--json")
@@ -105,7 +104,7 @@ def test_a_dry_run_changes_nothing(server: hub.Server, tmp_path: Path) -> None:
 
 
 def test_missing_rights_are_exit_code_2_and_the_token_is_not_shown(server: hub.Server, tmp_path: Path) -> None:
-    client(server, 'api.create_repo("me/points", repo_type="dataset")')
+    server.make_repo("me/points")
     stage_bytes(tmp_path / "staging", "a.parquet")
     done = publish(server, "sync", tmp_path / "staging", "me/points", token=hub.READ)
     assert done.returncode == 2
@@ -132,7 +131,7 @@ def test_a_repository_that_the_hub_does_not_make_is_one_line(server: hub.Server,
 
 
 def test_a_dry_run_says_what_would_be_committed(server: hub.Server, tmp_path: Path) -> None:
-    client(server, 'api.create_repo("me/points", repo_type="dataset")')
+    server.make_repo("me/points")
     stage_bytes(tmp_path / "staging", "a.parquet")
     done = publish(server, "sync", tmp_path / "staging", "me/points", "--dry-run")
     assert (done.returncode, done.stdout) == (0, "me/points: 1 file in 1 commit, would be committed.\n")

@@ -1,6 +1,5 @@
 """Datasets on the Hub are read by their URL, from a server of its API."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 import hub
+from forks import run_module
 from hub_client import client
 from safetensors_spark.dataset import DatasetWriter
 
@@ -141,16 +141,14 @@ assert [one[0] for one in store.get_many(["k00001", "k19999"])] == [100, 1999900
 
 
 def test_inspect_and_verify_read_what_is_published(server: hub.Server) -> None:
-    run = f"import subprocess; run = lambda *a: subprocess.run([{sys.executable!r}, '-m', 'safetensors_spark', *a])"
-    code = (
-        run
-        + """
-assert run("inspect", "hf://datasets/me/points@v1").returncode == 0
-assert run("verify", "hf://datasets/me/points@v1").returncode == 0
-assert run("verify", "hf://datasets/me/keys").returncode == 0
-"""
-    )
-    assert "1,000" in client(server, code)
+    def said(command: str, dataset: str) -> str:
+        done = run_module("safetensors_spark", [command, f"hf://datasets/me/{dataset}"], server.environment())
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "1,000" in said("inspect", "points@v1")
+    said("verify", "points@v1")
+    said("verify", "keys")
 
 
 def test_a_private_dataset_is_read_with_the_token(server: hub.Server) -> None:

@@ -1,8 +1,6 @@
 """What is staged, committed to the Hub: each sentence of docs/publish.md's table of failures, by LFS and by Xet."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from hashlib import sha256
@@ -12,8 +10,8 @@ from typing import Any
 import pytest
 
 import hub
-from killing import KILLED
-from safetensors_spark.publish import list_pending, move_to, remaining_budget
+from forks import Fork
+from safetensors_spark.publish import list_pending, move_to, remaining_budget, sync_pending
 from staging_samples import files, stage_bytes
 from syncing import REPO, run, sync, tree
 
@@ -28,7 +26,7 @@ def xet(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        run(server, tmp_path, "from huggingface_hub import *; create_repo('me/points', repo_type='dataset')")
+        server.make_repo(REPO)
         yield server
 
 
@@ -214,7 +212,11 @@ def test_a_pull_request_that_is_not_complete_is_continued(server: hub.Server, st
 def test_a_pull_request_that_was_merged_is_not_continued(server: hub.Server, staging: Path) -> None:
     shards(staging, 4)
     sync(server, staging, create_pr=True, max_batch=2, budget=1)
-    run(server, staging, "from huggingface_hub import *; merge_pull_request('me/points', 1, repo_type='dataset')")
+    run(
+        server,
+        staging,
+        "from huggingface_hub import HfApi\nHfApi().merge_pull_request('me/points', 1, repo_type='dataset')",
+    )
     sync(server, staging, create_pr=True, max_batch=2)
     assert sidecar(staging, "synced", "s0003.parquet")["synced"]["revision"] == "refs/pr/2"
 
@@ -228,18 +230,11 @@ def test_a_pull_request_is_for_main(server: hub.Server, staging: Path) -> None:
 def test_one_syncer_at_a_time(server: hub.Server, staging: Path) -> None:
     shards(staging, 1)
     fault = server.fail(**COMMITS, delay=4)
-    with subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"from safetensors_spark.publish import *; sync_pending({str(staging)!r}, repo_id='me/points')",
-        ],
-        env=server.environment(),
-    ) as other:
+    with Fork(lambda: sync_pending(staging, repo_id=REPO), server.environment()) as other:
         while not server.hits(fault):
             time.sleep(0.02)
         said = run(server, staging, "try: sync()\nexcept StagingBusyError as error: print(error)")
-        assert other.wait() == 0
+        assert other.done().returncode == 0
     assert f"is being synced by process {other.pid} on " in said
     assert sync(server, staging)["n_remaining"] == 0
     assert files(staging)["synced"] == ["s0000.parquet", "s0000.parquet.meta.json"]
@@ -315,45 +310,3 @@ def test_the_token_is_nowhere(server: hub.Server, staging: Path, tmp_path: Path)
     assert secret not in said
     assert "cannot be written" in said
     assert not [path for path in staging.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-
-
-def test_a_sync_killed_at_any_step_loses_and_doubles_nothing(server: hub.Server, staging: Path) -> None:
-    """Each process dies one change of the staging directory, or one request, later than the one before."""
-    expected = shards(staging, 2)
-    step = killed = 0
-    while (code := _killed(server, staging, step := step + 1)) != 0:
-        assert code == KILLED
-        killed += 1
-        bodies = [path.name for path in staging.glob("*/*.parquet")]
-        assert sorted(bodies) == sorted(path.rpartition("/")[2] for path in expected)
-        if not list_pending(staging):
-            expected |= shards(staging, 1, first=100 + step)
-    assert killed > 15
-    assert tree(server) == expected
-    made = [path for commit in server.history(REPO) for path in commit["changes"] if path.startswith("data/")]
-    assert sorted(made) == sorted(expected)
-
-
-def _killed(server: hub.Server, staging: Path, step: int) -> int:
-    environment = {**server.environment(), "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.run([sys.executable, "-c", KILLED_SYNC, str(staging), str(step)], env=environment).returncode
-
-
-# Dies before its change number N of the staging directory, or request number N.
-KILLED_SYNC = """
-import sys, os
-from killing import kill_at
-from safetensors_spark.publish import sync_pending
-from safetensors_spark.publish._hub import HubRepo
-staging, step = sys.argv[1], int(sys.argv[2])
-kill_at(step, staging)
-call = HubRepo._call
-def counted(self, request):
-    # As if each request were two changes: one before it, and one after it.
-    os.utime(staging)
-    found = call(self, request)
-    os.utime(staging)
-    return found
-HubRepo._call = counted
-sync_pending(staging, repo_id="me/points")
-"""

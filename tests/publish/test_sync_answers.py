@@ -11,10 +11,10 @@ import hub
 from safetensors_spark.dataset import write_dataset
 from safetensors_spark.publish import list_pending, stage_dataset
 from staging_samples import files, stage_bytes
-from syncing import run, sync, tree
+from syncing import REPO, run, sync, tree
 
 PUT = """
-from huggingface_hub import *
+from huggingface_hub import upload_file
 upload_file(path_or_fileobj={!r}, path_in_repo={!r}, repo_id='me/points', repo_type='dataset')
 """
 
@@ -22,7 +22,7 @@ upload_file(path_or_fileobj={!r}, path_in_repo={!r}, repo_id='me/points', repo_t
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        run(server, tmp_path, "from huggingface_hub import *; create_repo('me/points', repo_type='dataset')")
+        server.make_repo(REPO)
         yield server
 
 
@@ -45,7 +45,7 @@ def test_a_card_that_could_not_be_asked_for_is_not_taken_for_a_missing_one(
     assert "cannot be written" in run(server, staging, "try: sync()\nexcept HubAccessError as error: print(error)")
     sync(server, staging)
     found = run(server, staging, """
-        from huggingface_hub import *
+        from huggingface_hub import hf_hub_download
         print(Path(hf_hub_download("me/points", "README.md", repo_type="dataset")).read_text())
     """)  # fmt: skip
     assert "# Mine" in found
@@ -65,7 +65,11 @@ def test_a_file_that_gitignore_excludes_is_refused_and_not_lost(server: hub.Serv
 
 
 def test_a_tag_or_a_commit_cannot_be_committed_to(server: hub.Server, staging: Path) -> None:
-    run(server, staging, "from huggingface_hub import *; create_tag('me/points', tag='v1', repo_type='dataset')")
+    run(
+        server,
+        staging,
+        "from huggingface_hub import create_tag; create_tag('me/points', tag='v1', repo_type='dataset')",
+    )
     stage_bytes(staging, "a.parquet")
     for revision in ("v1", server.history("me/points")[-1]["id"]):
         code = f"try: sync(revision={revision!r})\nexcept HubAccessError as error: print(error)"
@@ -76,7 +80,7 @@ def test_a_tag_or_a_commit_cannot_be_committed_to(server: hub.Server, staging: P
 @pytest.mark.parametrize("branch", ["dev/x", "refs/pr/1"])
 def test_a_branch_may_have_a_slash_or_be_a_pull_requests(server: hub.Server, staging: Path, branch: str) -> None:
     run(server, staging, """
-        from huggingface_hub import *
+        from huggingface_hub import create_branch, create_pull_request
         create_branch("me/points", branch="dev/x", repo_type="dataset")
         create_pull_request("me/points", title="t", repo_type="dataset")
     """)  # fmt: skip

@@ -22,7 +22,7 @@ from syncing import REPO, run, sync, tree
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        run(server, tmp_path, "from huggingface_hub import *; create_repo('me/points', repo_type='dataset')")
+        server.make_repo(REPO)
         yield server
 
 
@@ -40,15 +40,11 @@ def shards(path: Path) -> set[str]:
     return {shard.file for shard in parse_manifest((path / MANIFEST).read_bytes(), MANIFEST).shards}
 
 
-def manifests(server: hub.Server, tmp_path: Path, prefix: str = "") -> Iterator[tuple[set[str], set[str]]]:
+def manifests(server: hub.Server, prefix: str = "") -> Iterator[tuple[set[str], set[str]]]:
     """For each commit that has a manifest: the shards that it names, and the files that are there."""
-    code = f"""
-        from huggingface_hub import hf_hub_download
-        print(Path(hf_hub_download("me/points", {prefix + MANIFEST!r}, revision=%r, repo_type="dataset")).read_text())
-    """
     for commit in server.history(REPO):
         if prefix + MANIFEST in commit["tree"]:
-            manifest = parse_manifest(run(server, tmp_path, code % commit["id"]).encode(), MANIFEST)
+            manifest = parse_manifest(server.read(REPO, prefix + MANIFEST, commit["id"]), MANIFEST)
             yield {prefix + shard.file for shard in manifest.shards}, set(commit["tree"])
 
 
@@ -68,7 +64,7 @@ def test_every_revision_is_the_old_dataset_or_the_new_one(server: hub.Server, st
     assert set(tree(server)) == {*shards(path), MANIFEST, "README.md"}
     # The shards that were replaced are deleted in the commit that brings the manifest.
     assert {name for name, one in server.history(REPO)[-1]["changes"].items() if one is None} == second
-    for named, there in manifests(server, tmp_path):
+    for named, there in manifests(server):
         assert named <= there
 
 
@@ -80,7 +76,7 @@ def test_two_stagings_of_a_dataset_are_committed_in_their_order(
     stage_dataset(write(path, 3, "overwrite"), staging_dir=staging)
     assert sync(server, staging)["n_remaining"] == 0
     assert set(tree(server)) == {*shards(path), MANIFEST, "README.md"}
-    assert all(named <= there for named, there in manifests(server, tmp_path))
+    assert all(named <= there for named, there in manifests(server))
 
 
 def test_datasets_of_several_folders_do_without_each_other(server: hub.Server, staging: Path, tmp_path: Path) -> None:
@@ -135,7 +131,7 @@ def test_shards_that_were_deleted_since_are_committed_again(server: hub.Server, 
     sync(server, staging, budget=1)
     assert MANIFEST not in tree(server)
     run(server, staging, f"""
-        from huggingface_hub import *
+        from huggingface_hub import delete_file
         delete_file({sorted(shards(path))[0]!r}, "me/points", repo_type="dataset")
     """)  # fmt: skip
     assert sync(server, staging)["n_remaining"] == 0

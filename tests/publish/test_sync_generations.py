@@ -13,7 +13,7 @@ from safetensors_spark._files.manifest import MANIFEST, parse_manifest
 from safetensors_spark.dataset import write_dataset
 from safetensors_spark.publish import stage_dataset
 from staging_samples import files, stage_bytes
-from syncing import run, sync, tree
+from syncing import REPO, run, sync, tree
 
 COMMITS = {"method": "POST", "path": "/commit/"}
 
@@ -21,7 +21,7 @@ COMMITS = {"method": "POST", "path": "/commit/"}
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        run(server, tmp_path, "from huggingface_hub import *; create_repo('me/points', repo_type='dataset')")
+        server.make_repo(REPO)
         yield server
 
 
@@ -40,7 +40,7 @@ def shards(path: Path) -> list[str]:
 
 
 def delete(server: hub.Server, staging: Path, file: str) -> None:
-    code = f"from huggingface_hub import *; delete_file({file!r}, 'me/points', repo_type='dataset')"
+    code = f"from huggingface_hub import delete_file; delete_file({file!r}, 'me/points', repo_type='dataset')"
     run(server, staging, code)
 
 

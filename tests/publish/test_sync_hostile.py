@@ -11,13 +11,13 @@ import pytest
 import hub
 from safetensors_spark.publish import list_pending, move_to, prune_orphans, remaining_budget
 from staging_samples import files, stage_bytes
-from syncing import run, sync, tree
+from syncing import REPO, run, sync, tree
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[hub.Server]:
     with hub.running(tmp_path / "hub") as server:
-        run(server, tmp_path, "from huggingface_hub import *; create_repo('me/points', repo_type='dataset')")
+        server.make_repo(REPO)
         yield server
 
 

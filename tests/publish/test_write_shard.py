@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
+from forks import Fork
 from killing import killed_at_each_step
 from safetensors_spark import InvalidShardError
 from safetensors_spark.publish import (
@@ -373,19 +376,17 @@ def test_threads_with_one_run_id_and_different_rows_write_those_of_one(tmp_path:
     assert read(shard)["x"].to_pylist()[0] == winner
 
 
-JOB = """
-import sys
-import pyarrow as pa
-from safetensors_spark.publish import ShardSchema, write_shard
-for number in range(20):
-    for run_id in (f"own-{sys.argv[2]}-{number}", f"shared-{number}"):
-        write_shard(pa.table({"x": [number]}), staging_dir=sys.argv[1], run_id=run_id, schema=ShardSchema())
-"""
-
-
 def test_processes_stage_side_by_side(tmp_path: Path) -> None:
-    jobs = [subprocess.Popen([sys.executable, "-c", JOB, str(tmp_path), str(number)]) for number in range(4)]
-    assert [job.wait(120) for job in jobs] == [0] * 4
+    def stage(job: int) -> None:
+        for number in range(20):
+            for run_id in (f"own-{job}-{number}", f"shared-{number}"):
+                write_shard(pa.table({"x": [number]}), staging_dir=tmp_path, run_id=run_id, schema=ShardSchema())
+
+    with ExitStack() as forks:
+        jobs = [forks.enter_context(Fork(partial(stage, job), dict(os.environ))) for job in range(4)]
+        for job in jobs:
+            done = job.done()
+            assert done.returncode == 0, done.stderr
     shards = list_pending(tmp_path)
     assert len(shards) == 100
     for shard in shards:
