@@ -40,6 +40,11 @@ demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
 	@PYTHONPATH=tests $(PUBLISH) run --quiet $(PUBLISH_GROUPS) python -m hub.demo demo/digits
 
+# Workers write 2,000 shards while the syncer is killed twenty times, or as SOAK says: two minutes.
+soak: jar $(UV)
+	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
+	@PYTHONPATH=tests .venv-publish/bin/python tests/publish/soak.py $(SOAK)
+
 # Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)

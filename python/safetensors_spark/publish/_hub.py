@@ -156,9 +156,9 @@ class HubRepo:
         self,
         operations: Sequence[CommitOperationAdd | CommitOperationDelete],
         message: str,
-        parent: str | None = None,
+        parent: str,
     ) -> str:
-        """Commit, and return the commit. With a parent only if that is still the last commit."""
+        """Commit, if the parent is still the last commit, and return the commit."""
         try:
             made = self._call(
                 lambda: self._api.create_commit(

@@ -190,11 +190,12 @@ class Sync:
                 once = {(shard.path_in_repo, sidecar.sha256): (shard, sidecar) for shard, sidecar in left}
                 additions = [self._addition(*pair, opened) for pair in once.values()]
                 what = left[0][0].path_in_repo if len(left) == 1 else f"{len(left)} files"
-                commit = self._commit(additions, f"{self._prefix} {what}")
+                # With the parent, what a killed syncer has sent, and what arrives only now, is not committed as well.
+                commit = self._commit(additions, f"{self._prefix} {what}", head)
             self._settle(left, commit)
 
     def _commit(
-        self, operations: Sequence[CommitOperationAdd | CommitOperationDelete], message: str, parent: str | None = None
+        self, operations: Sequence[CommitOperationAdd | CommitOperationDelete], message: str, parent: str
     ) -> str:
         self._hub.upload([one for one in operations if isinstance(one, CommitOperationAdd)])
         if self._state.remaining < 1:
