@@ -123,8 +123,8 @@ test-publish: jar $(UV)
 	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
 	@time .venv-publish/bin/python -m pytest tests/publish
 	@echo "== $@: pytest, the oldest client of the Hub"
-	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.*' \
-	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py
+	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.0' \
+	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py tests/publish/test_sync*.py
 
 # Four workers stage 2,000 shards while the syncer is killed twenty times: some minutes, or as SOAK says.
 soak: jar $(UV)
