@@ -79,6 +79,10 @@ class Server:
         query = f"kind={kind}&repo={quote(repo)}&trees={'true' if trees else 'false'}"
         return list(self._ask("GET", f"history?{query}"))
 
+    def rewind(self, repo: str, commits: int) -> None:
+        """Forget the commits of a dataset repository after the first so many."""
+        self._ask("POST", "rewind", {"repo": repo, "commits": commits})
+
     def _ask(self, method: str, what: str, value: Mapping[str, Any] | None = None) -> Any:
         body = None if value is None else json.dumps(value).encode()
         with urlopen(Request(f"{self.url}/_test/{what}", data=body, method=method)) as answer:

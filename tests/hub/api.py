@@ -374,6 +374,15 @@ class Hub:
         repo = self.repos[request.query["kind"][0], request.query["repo"][0]]
         return Answer(list(_history(repo, request.asks("trees"))))
 
+    def rewind(self, request: Request) -> Answer:
+        """Forget the commits after the first ones of a dataset repository, whose last one is that of `main`."""
+        asked = request.json()
+        repo = self.repos["datasets", asked["repo"]]
+        with repo.lock:
+            del repo.commits[asked["commits"] :]
+            repo.branches["main"] = repo.commits[-1]
+        return Answer({})
+
     def fail(self, request: Request) -> Answer:
         if request.method == "DELETE":
             self.faults.clear()
@@ -450,6 +459,7 @@ _TABLE: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
     ("GET", f"{_FILES}/resolve/(?P<revision>[^/]+)/(?P<path>.+)", Hub.resolve),
     ("HEAD", f"{_FILES}/resolve/(?P<revision>[^/]+)/(?P<path>.+)", Hub.resolve),
     ("GET", "/_test/history", Hub.history),
+    ("POST", "/_test/rewind", Hub.rewind),
     ("ANY", "/_test/fail", Hub.fail),
 )
 _ROUTES = [(method, re.compile(pattern), function) for method, pattern, function in _TABLE]

@@ -1,5 +1,6 @@
 """Work in forks of this process, which has imported everything: they take no second to begin, as a new process does."""
 
+import importlib
 import multiprocessing
 import os
 import runpy
@@ -63,6 +64,8 @@ class Fork:
         os.environ.update(environment)
         for name in [name for name in sys.modules if f"{name}.".startswith(tuple(f"{one}." for one in _FORGOTTEN))]:
             del sys.modules[name]
+        # Here already, so that it is imported once for forks of this fork.
+        importlib.import_module("safetensors_spark.publish._sync")
         work()
 
 

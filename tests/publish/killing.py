@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +29,33 @@ def kill_at(step: int, folder: Path) -> None:
     sys.addaudithook(look)
 
 
+def forked(action: Callable[[], Any]) -> int:
+    """The exit code of a process that does this."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr)
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
 def killed_at_each_step(action: Callable[[Path], Any], folders: Callable[[int], Path]) -> Iterator[Path]:
     """For each operation the folder as it was left. The last one is of the action that was not killed."""
     step = 0
     while True:
         step += 1
         folder = folders(step)
-        child = os.fork()
-        if child == 0:
-            try:
-                kill_at(step, folder)
-                action(folder)
-                os._exit(0)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr)
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
+        code = forked(partial(_killed, action, step, folder))
         assert code in (0, KILLED), f"step {step} ended with {code}"
         yield folder
         if code == 0:
             return
+
+
+def _killed(action: Callable[[Path], Any], step: int, folder: Path) -> None:
+    kill_at(step, folder)
+    action(folder)
