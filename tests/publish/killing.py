@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 # Calls that change what is on the disk.
-CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.link", "os.truncate", "os.utime", "shutil.rmtree"}
+CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate", "os.utime", "shutil.rmtree"}
 KILLED = 77
 
 
@@ -21,12 +21,18 @@ def kill_at(step: int, folder: Path) -> None:
         is_change = event in CHANGES or (
             event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
         )
-        if is_change and str(folder) in str(args[0]):
+        if is_change and str(folder) in _place(event, args):
             left -= 1
             if left == 0:
                 os._exit(KILLED)
 
     sys.addaudithook(look)
+
+
+def _place(event: str, args: tuple[Any, ...]) -> str:
+    """The path of a change, also where it is told by an open folder and a name, as `shutil.rmtree` does."""
+    has_folder = event in ("os.remove", "os.rmdir") and args[1] != -1
+    return str(Path(f"/proc/self/fd/{args[1]}").readlink() / args[0]) if has_folder else str(args[0])
 
 
 def forked(action: Callable[[], Any]) -> int:

@@ -3,7 +3,8 @@
 import json
 import os
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -45,20 +46,29 @@ def sync(
     return found
 
 
-def counted_sync(staging: Path) -> None:
-    """Sync in this process. Each request is two changes of the staging directory: see `killing.kill_at`."""
+@contextmanager
+def counted_requests(folder: Path) -> Iterator[None]:
+    """Each request to the Hub is two changes of the folder, one before it and one after it: see `killing.kill_at`."""
     # The client of this process, which may be a fork.
-    from safetensors_spark.publish import _hub, sync_pending
+    from safetensors_spark.publish import _hub
 
     call = _hub.HubRepo._call
 
     def counted(self: Any, request: Any) -> Any:
-        os.utime(staging)
+        os.utime(folder)
         found = call(self, request)
-        os.utime(staging)
+        os.utime(folder)
         return found
 
     with patch.object(_hub.HubRepo, "_call", counted):
+        yield
+
+
+def counted_sync(staging: Path) -> None:
+    """Sync in this process, with `counted_requests`."""
+    from safetensors_spark.publish import sync_pending
+
+    with counted_requests(staging):
         sync_pending(staging, repo_id=REPO)
 
 

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,14 @@ import numpy as np
 import pytest
 
 import hub
-from forks import run_module
+from forks import Fork, module_work
+from hub_client import client
+from killing import forked, killed_at_each_step
+from safetensors_spark._commands.cli import main
+from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.dataset import DatasetWriter
-from staging_samples import stage_bytes
+from staging_samples import files, stage_bytes
+from syncing import counted_requests
 
 
 @pytest.fixture(params=[True, False], ids=["xet", "lfs"])
@@ -37,7 +44,14 @@ def points(tmp_path: Path) -> Path:
 def publish(
     server: hub.Server, *args: object, xet: bool = True, token: str | None = hub.WRITE
 ) -> subprocess.CompletedProcess[str]:
-    return run_module("safetensors_spark", ["publish", *map(str, args)], server.environment(token, xet))
+    def work() -> None:
+        from safetensors_spark.publish import _sync
+
+        _sync._FIRST_PAUSE_S = 0.01
+        module_work("safetensors_spark", ["publish", *map(str, args)])()
+
+    with Fork(work, server.environment(token, xet)) as fork:
+        return fork.done()
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -137,3 +151,132 @@ def test_a_dry_run_says_what_would_be_committed(server: hub.Server, tmp_path: Pa
     assert (done.returncode, done.stdout) == (0, "me/points: 1 file in 1 commit, would be committed.\n")
     done = publish(server, "sync", tmp_path / "staging", "me/points", "--json")
     assert (done.returncode, told(done)["n_committed"]) == (0, 1)
+
+
+@pytest.fixture
+def staging(server: hub.Server, tmp_path: Path) -> Path:
+    """One file is pending."""
+    server.make_repo("me/points")
+    stage_bytes(tmp_path / "staging", "a.parquet")
+    return tmp_path / "staging"
+
+
+def test_files_that_remain_are_exit_code_3(server: hub.Server, staging: Path) -> None:
+    server.fail(method="POST", path="/commit/", status=503, count=None)
+    done = publish(server, "sync", staging, "me/points", "--json")
+    assert (done.returncode, told(done)["n_remaining"]) == (3, 1)
+    assert "the Hub failed 4 times" in told(done)["errors"][0]
+    plain = publish(server, "sync", staging, "me/points")
+    assert (plain.returncode, plain.stdout) == (3, "me/points: 0 files in 0 commits, 0 failed, 1 remaining.\n")
+    assert plain.stderr.startswith("safetensors-spark: the Hub failed 4 times")
+    assert publish(server, "status", staging).returncode == 3
+
+
+def test_a_dataset_that_remains_is_exit_code_3_and_goes_on(server: hub.Server, points: Path) -> None:
+    server.fail(method="POST", path="/commit/", skip=1, status=503, count=None)
+    done = publish(server, "dataset", points, "me/points", "--json")
+    assert (done.returncode, told(done)["n_committed"], told(done)["n_remaining"]) == (3, 2, 1)
+    server.heal()
+    assert publish(server, "dataset", points, "me/points").returncode == 0
+    assert tree(server) == {one.name for one in points.iterdir()} | {"README.md"}
+
+
+def test_another_syncer_is_exit_code_2(server: hub.Server, staging: Path) -> None:
+    slow = server.fail(method="POST", path="/commit/", delay=4)
+    command = module_work("safetensors_spark", ["publish", "sync", str(staging), "me/points"])
+    with Fork(command, server.environment()) as other:
+        while not server.hits(slow):
+            assert other.is_alive, other.done().stderr
+            time.sleep(0.01)
+        done = publish(server, "sync", staging, "me/points", "--json")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"is being synced by process {other.pid}" in done.stderr
+        assert other.done().returncode == 0
+
+
+def test_wrong_arguments_are_exit_code_2(server: hub.Server, staging: Path) -> None:
+    for arguments in (["sync", staging], ["sync", staging, "me/points", "--keep", "long"], ["commit"]):
+        done = publish(server, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("usage: ")
+
+
+def test_status_counts_what_there_is(server: hub.Server, staging: Path) -> None:
+    def counts() -> tuple[int, list[int], int]:
+        done = publish(server, "status", staging, "--json")
+        found = told(done)
+        return (
+            done.returncode,
+            [found[name]["files"] for name in ("pending", "synced", "failed")],
+            found["remaining_budget"],
+        )
+
+    assert counts() == (3, [1, 0, 0], 90)
+    assert publish(server, "sync", staging, "me/points").returncode == 0
+    assert counts() == (0, [0, 1, 0], 89)
+
+
+def test_old_files_are_removed_as_keep_says(server: hub.Server, staging: Path) -> None:
+    assert publish(server, "sync", staging, "me/points", "--keep", "1").returncode == 0
+    assert files(staging)["synced"] == ["a.parquet", "a.parquet.meta.json"]
+    assert publish(server, "sync", staging, "me/points", "--keep", "0").returncode == 0
+    assert files(staging)["synced"] == []
+    assert tree(server) == {"data/a.parquet"}
+
+
+def test_a_pull_request_is_made_and_main_stays(server: hub.Server, staging: Path, points: Path) -> None:
+    before = tree(server)
+    done = publish(server, "sync", staging, "me/points", "--create-pr", "--json")
+    assert (done.returncode, told(done)["n_committed"]) == (0, 1)
+    done = publish(server, "dataset", points, "me/points", "--create-pr", "--json")
+    assert (done.returncode, told(done)["n_remaining"]) == (0, 0)
+    assert before == set()
+    found = client(server, """
+        def files(revision): return set(api.list_repo_files("me/points", repo_type="dataset", revision=revision))
+        print([sorted(files(one) - files("main")) for one in ("refs/pr/1", "refs/pr/2")])
+    """)  # fmt: skip
+    assert found == str([["data/a.parquet"], sorted({one.name for one in points.iterdir()} | {"README.md"})])
+
+
+def test_what_was_pruned_and_retried_is_told(server: hub.Server, staging: Path) -> None:
+    (staging / "pending" / "orphan.parquet").touch()
+    done = publish(server, "prune", staging, "--json")
+    assert (done.returncode, told(done)) == (0, {"removed": []})
+    done = publish(server, "prune", staging, "--older-than", "0", "--json")
+    assert (done.returncode, told(done)) == (0, {"removed": [str(staging / "pending" / "orphan.parquet")]})
+    server.fail(status=422, files="data/a.parquet", count=None)
+    assert publish(server, "sync", staging, "me/points").returncode == 1
+    done = publish(server, "retry", staging, "--json")
+    assert (done.returncode, told(done)) == (0, {"retried": ["data/a.parquet"]})
+
+
+def test_a_dataset_killed_at_any_step_is_published_whole_by_the_next_run(server: hub.Server, tmp_path: Path) -> None:
+    """Each process begins without a repository, and dies one file operation or request later than the one before."""
+
+    def made(step: int) -> Path:
+        with DatasetWriter(tmp_path / str(step) / "points", batch_size=2) as writer:
+            writer.write({"x": np.arange(4)})
+        return tmp_path / str(step)
+
+    def run(folder: Path) -> None:
+        with counted_requests(folder):
+            assert main(["publish", "dataset", str(folder / "points"), f"me/p{folder.name}", "--json"]) == 0
+
+    def runs() -> None:
+        for steps, folder in enumerate(killed_at_each_step(run, made), start=1):
+            expected = {one.name for one in (folder / "points").iterdir()}
+            shards = {name for name in expected if name.endswith(".safetensors")}
+            # It may have been killed before the repository was made.
+            assert forked(partial(run, folder)) == 0
+            history = server.history(f"me/p{steps}")
+            assert set(history[-1]["tree"]) == expected | {"README.md", ".gitattributes"}
+            assert all(shards <= set(one["tree"]) for one in history if MANIFEST in one["tree"])
+            changed = [path for one in history[1:] for path in one["changes"]]
+            assert sorted(changed) == sorted(expected | {"README.md"})
+            assert [one.name for one in folder.iterdir()] == ["points"]
+        print(steps)
+
+    with Fork(runs, server.environment(xet=False)) as fork:
+        done = fork.done(300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) > 40

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ def add_to(commands: Commands) -> None:
     sync = _action(actions, "sync", "commit what is pending in the staging directory", sync_directory)
     _directory(sync)
     _repository(sync)
-    sync.add_argument("--watch", type=float, metavar="SECONDS", help="do so again after each pause, until interrupted")
+    sync.add_argument("--watch", type=float, metavar="SECONDS", help="again after each pause, until SIGINT or SIGTERM")
     sync.add_argument("--dry-run", action="store_true", help="tell what would be committed, and change nothing")
     sync.add_argument("--keep", type=float, metavar="DAYS", help="remove what was committed longer ago from synced/")
 
@@ -123,15 +124,27 @@ def prune_directory(args: argparse.Namespace) -> int:
 
 
 def sync_directory(args: argparse.Namespace) -> int:
-    while True:
-        report = _sync(args.directory, args, dry_run=args.dry_run, keep=args.keep)
-        code = _told(args, report, args.dry_run)
-        if args.watch is None:
-            return code
-        try:
+    return _sync_once(args) if args.watch is None else _watch(args)
+
+
+def _sync_once(args: argparse.Namespace) -> int:
+    return _told(args, _sync(args.directory, args, dry_run=args.dry_run, keep=args.keep), args.dry_run)
+
+
+def _watch(args: argparse.Namespace) -> int:
+    """Sync again and again, until SIGINT or SIGTERM. What they interrupt goes on with the next sync."""
+    from safetensors_spark.publish import list_pending
+
+    code = 0
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while True:
+            code = _sync_once(args)
             time.sleep(max(0.0, args.watch))
-        except KeyboardInterrupt:
-            return code
+    except KeyboardInterrupt:
+        return REMAINS if list_pending(args.directory) else code
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def publish_dataset(args: argparse.Namespace) -> int:
@@ -156,8 +169,17 @@ def publish_dataset(args: argparse.Namespace) -> int:
     stage_dataset(args.path, staging_dir=staging, path_in_repo=args.path_in_repo)
     report = _sync(staging, args)
     if not (report.n_failed or report.n_remaining):
-        shutil.rmtree(staging)
+        _remove(staging)
     return _told(args, report)
+
+
+def _remove(staging: Path) -> None:
+    """Of half a staging directory the next run would say that files are lost. So it gets another name first."""
+    done = staging.with_name(f"{staging.name}-done")
+    if done.exists():
+        shutil.rmtree(done)
+    staging.rename(done)
+    shutil.rmtree(done)
 
 
 def _hidden_staging(args: argparse.Namespace) -> Path:
