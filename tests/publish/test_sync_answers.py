@@ -116,6 +116,20 @@ def test_an_upload_that_fails_says_why(server: hub.Server, staging: Path) -> Non
     assert "Error while uploading 'data/a.parquet' to the Hub. (418: a teapot)" in report["errors"][0]
 
 
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("max_batch=0", "max_batch is 0, expected at least 1: files of a commit, of which more than 100 are 100."),
+        ("max_retries=-1", "max_retries is -1, expected 0 or more."),
+    ],
+)
+def test_a_number_that_means_nothing_is_an_error(server: hub.Server, staging: Path, option: str, said: str) -> None:
+    stage_bytes(staging, "a.parquet")
+    code = f"try: sync({option})\nexcept InvalidWriteError as error: print(error)"
+    assert run(server, staging, code) == said
+    assert len(list_pending(staging)) == 1
+
+
 def test_a_type_of_repository_that_there_is_not_is_an_error(server: hub.Server, staging: Path) -> None:
     said = run(server, staging, "try: sync(repo_type='data')\nexcept ValueError as error: print(error)")
     assert said == "repo_type is 'data', expected dataset, model or space."

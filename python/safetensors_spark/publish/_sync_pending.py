@@ -56,7 +56,7 @@ def sync_pending(
         repo_id: the repository, such as `me/points`.
         token: a token with the right to write; by default the one of `hf auth login` or `HF_TOKEN`.
         budget: the most commits in `window_s` seconds.
-        max_batch: the most files of a commit, up to 100, which is what the Hub recommends.
+        max_batch: the most files of a commit. More than 100, as by default, are 100, which is what the Hub recommends.
         max_retries: how often a request that failed, or a commit in conflict with another one, is made again.
         create_pr: commit to a pull request for `main`. One that is not complete is continued while it is open.
         revision: the branch; `main` by default.
@@ -66,7 +66,7 @@ def sync_pending(
         progress: called with each file that is in the repository now, and its length.
 
     Raises:
-        InvalidWriteError: `repo_type` is none, or `revision` is given for a pull request.
+        InvalidWriteError: `repo_type` is none, `revision` is given for a pull request, or a number means nothing.
         HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
             stays pending.
         StagingBusyError: another syncer is running.
@@ -76,6 +76,13 @@ def sync_pending(
     from safetensors_spark.publish._hub import HubRepo
     from safetensors_spark.publish._sync import Sync
 
+    if max_batch < 1:
+        raise InvalidWriteError(
+            f"max_batch is {max_batch}, expected at least 1: files of a commit, of which "
+            f"more than {_MOST_FILES} are {_MOST_FILES}."
+        )
+    if max_retries < 0:
+        raise InvalidWriteError(f"max_retries is {max_retries}, expected 0 or more.")
     if create_pr and revision not in (None, "main"):
         raise InvalidWriteError(
             f"a pull request is for `main`, and revision is `{revision}`. Leave one of the two out; to add to a pull "
@@ -89,8 +96,8 @@ def sync_pending(
             staging,
             hub,
             SyncState(staging, budget, window_s),
-            max(1, min(max_batch, _MOST_FILES)),
-            max(0, max_retries),
+            min(max_batch, _MOST_FILES),
+            max_retries,
             commit_prefix,
             progress,
         )
