@@ -126,11 +126,6 @@ test-publish: jar $(UV)
 	@time $(PUBLISH) run --no-sync --with 'huggingface_hub==1.2.0' \
 	  python -m pytest tests/publish/test_hub.py tests/publish/test_read_back.py tests/publish/test_sync*.py
 
-# Four workers stage 2,000 shards while the syncer is killed twenty times: some minutes, or as SOAK says.
-soak: jar $(UV)
-	@$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
-	@PYTHONPATH=tests:tests/publish .venv-publish/bin/python tests/publish/soaking.py $(or $(SOAK),2000 20)
-
 # Pipelines: in an environment that has their extras alone.
 test-pipeline: jar $(UV)
 	@echo "== $@: pytest, pipelines"
