@@ -19,7 +19,7 @@ import pytest
 from command import run
 from safetensors_spark import InvalidWriteError
 from safetensors_spark._convert import mds
-from safetensors_spark.dataset import open_dataset, open_store, verify
+from safetensors_spark.dataset import open_dataset, open_store, verify, write_dataset
 
 WORDS = ["", "é", "three words here"]
 
@@ -267,3 +267,13 @@ def test_parquet_is_made_of_batches_alone(tmp_path: Path, format_: str) -> None:
         convert(tmp_path / "x.npy", tmp_path / "dataset")
         (tmp_path / "out.parquet").mkdir()
         assert "exists already" in refused(tmp_path / "dataset", tmp_path / "out.parquet")
+
+
+def test_a_dataset_becomes_parquet_without_options_of_datasets(tmp_path: Path) -> None:
+    dataset, target = tmp_path / "dataset", tmp_path / "back.parquet"
+    write_dataset({"x": np.arange(3)}, dataset, batch_size="auto")
+    options = ("--dtype", "F32", "--mode", "append", "--name-col", "x", "--ragged", "x", "--index", "--batch-size", "2")
+    assert "leave out --batch-size, --name-col, --ragged, --dtype, --mode, --index." in refused(dataset, target, *options)
+    write_dataset([], dataset, batch_size="auto", mode="overwrite")
+    assert f"{dataset} has no rows, and so no columns" in refused(dataset, target)
+    assert not target.exists()

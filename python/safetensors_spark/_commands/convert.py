@@ -11,10 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark._errors import counted, printable
+from safetensors_spark._errors import InvalidWriteError, counted, printable
 
 if TYPE_CHECKING:
     from safetensors_spark._commands import Commands
+
+# In MB.
+_SHARD_SIZE = 300
 
 
 def add_to(commands: Commands) -> None:
@@ -39,7 +42,7 @@ def add_to(commands: Commands) -> None:
         metavar="DTYPE or A=DTYPE,...",
         help="write numbers as this dtype, such as BF16; or some columns as theirs",
     )
-    parser.add_argument("--shard-size", type=int, default=300, metavar="MB", help="of a shard, from 50 to 1000")
+    parser.add_argument("--shard-size", type=int, default=_SHARD_SIZE, metavar="MB", help="of a shard, from 50 to 1000")
     parser.add_argument(
         "--mode", default="error", choices=("error", "append", "overwrite"), help="if PATH is a dataset"
     )
@@ -82,6 +85,20 @@ def _to_parquet(args: argparse.Namespace) -> int:
     from safetensors_spark._extras import require
 
     require("arrow", ("pyarrow",))
+    given = (
+        ("--batch-size", args.batch_size != "auto"),
+        ("--name-col", args.name_col),
+        ("--ragged", args.ragged),
+        ("--dtype", args.dtype),
+        ("--shard-size", args.shard_size != _SHARD_SIZE),
+        ("--mode", args.mode != "error"),
+        ("--index", args.index),
+    )
+    if unused := [name for name, is_given in given if is_given]:
+        raise InvalidWriteError(
+            f"{args.source} is a dataset, which becomes Parquet files of its own types, one for each shard: leave out "
+            f"{', '.join(unused)}."
+        )
     with _bar() as (begin, advance):
         rows = to_parquet(args.source, args.path, max(1, args.processes), begin, advance, _names(args.columns))
     print(printable(f"{args.path}: {counted(rows, 'row')} in Parquet."))

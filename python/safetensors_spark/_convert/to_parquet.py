@@ -38,12 +38,14 @@ def to_parquet(
         advance: gets the number of shards that are done, after each.
         columns: those to write, all by default.
 
-    Raises `InvalidWriteError` for a folder that is there, and what `open_dataset` raises.
+    Raises `InvalidWriteError` for a folder that is there and for a dataset without rows, and what `open_dataset` raises.
     """
     place = Path(target)
     if place.exists():
         raise InvalidWriteError(f"{place} exists already. Name another path.")
     dataset = open_dataset(path, columns=columns)
+    if not len(dataset):
+        raise InvalidWriteError(f"{os.fspath(path)} has no rows, and so no columns that Parquet files could have.")
     counts = [shard.samples or 0 for shard in dataset.shards]
     starts = [sum(counts[:at]) for at in range(len(counts))]
     begin(len(counts))
