@@ -273,7 +273,8 @@ def test_a_dataset_becomes_parquet_without_options_of_datasets(tmp_path: Path) -
     dataset, target = tmp_path / "dataset", tmp_path / "back.parquet"
     write_dataset({"x": np.arange(3)}, dataset, batch_size="auto")
     options = ("--dtype", "F32", "--mode", "append", "--name-col", "x", "--ragged", "x", "--index", "--batch-size", "2")
-    assert "leave out --batch-size, --name-col, --ragged, --dtype, --mode, --index." in refused(dataset, target, *options)
+    message = refused(dataset, target, *options)
+    assert "leave out --batch-size, --name-col, --ragged, --dtype, --mode, --index." in message
     write_dataset([], dataset, batch_size="auto", mode="overwrite")
     assert f"{dataset} has no rows, and so no columns" in refused(dataset, target)
     assert not target.exists()

@@ -38,7 +38,8 @@ def to_parquet(
         advance: gets the number of shards that are done, after each.
         columns: those to write, all by default.
 
-    Raises `InvalidWriteError` for a folder that is there and for a dataset without rows, and what `open_dataset` raises.
+    Raises `InvalidWriteError` for a folder that is there and for a dataset without rows, and what `open_dataset`
+    raises.
     """
     place = Path(target)
     if place.exists():
