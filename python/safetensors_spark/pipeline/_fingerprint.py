@@ -1,18 +1,22 @@
 """Fingerprints of functions and values: equal in every process as long as what they do is equal.
 
-A function's is that of its code, of the values it closes over, of its defaults, and of the functions and values of its
-own project that it names. What an installed package has counts by the package's version.
+A function's is that of its code, of the values it closes over, of its defaults, and of the functions, values and whole
+modules of its own project that it names or imports. What an installed package has counts by the package's version.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import dis
 import functools
+import importlib.util
 import inspect
 import sys
 import types
 from collections.abc import Iterator
 from hashlib import blake2b
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
 _SITE = ("site-packages", "dist-packages")
@@ -26,7 +30,7 @@ def fingerprint(value: Any) -> str:
     return digest.hexdigest()
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts(value: Any, seen: set[int | str]) -> Iterator[bytes]:
     kind = type(value)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if value is None or isinstance(value, bool | int | float | complex | str):
@@ -41,7 +45,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield from _inside(value, seen)
 
 
-def _inside(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _inside(value: Any, seen: set[int | str]) -> Iterator[bytes]:
     if isinstance(value, types.FunctionType):
         yield from _of_function(value, seen)
     elif isinstance(value, functools.partial):
@@ -51,9 +55,9 @@ def _inside(value: Any, seen: set[int]) -> Iterator[bytes]:
     elif isinstance(value, type):
         yield from _of_class(value, seen)
     elif isinstance(value, types.ModuleType):
-        yield _version_of(value.__name__).encode()
+        yield from _of_module(value.__name__, seen)
     elif isinstance(value, types.CodeType):
-        yield from _of_code(value, seen)
+        yield from _of_code(value, None, seen)
     elif isinstance(value, list | tuple):
         yield from _all(value, seen)
     elif isinstance(value, set | frozenset):
@@ -69,17 +73,17 @@ def _inside(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield from _of_object(value, seen)
 
 
-def _all(values: Any, seen: set[int]) -> Iterator[bytes]:
+def _all(values: Any, seen: set[int | str]) -> Iterator[bytes]:
     for one in values:
         yield from _parts(one, seen)
 
 
-def _of_function(function: types.FunctionType, seen: set[int]) -> Iterator[bytes]:
+def _of_function(function: types.FunctionType, seen: set[int | str]) -> Iterator[bytes]:
     yield f"{function.__module__}.{function.__qualname__}".encode()
     if _is_installed(function.__module__):
         yield _version_of(function.__module__).encode()
         return
-    yield from _of_code(function.__code__, seen)
+    yield from _of_code(function.__code__, function.__globals__.get("__package__"), seen)
     yield from _parts(function.__defaults__, seen)
     yield from _parts(function.__kwdefaults__, seen)
     for cell in function.__closure__ or ():
@@ -87,10 +91,15 @@ def _of_function(function: types.FunctionType, seen: set[int]) -> Iterator[bytes
             yield from _parts(cell.cell_contents, seen)
         except ValueError:
             yield b"empty"
-    for name in sorted(_names(function.__code__)):
+    names = sorted(_names(function.__code__))
+    for name in names:
         if name in function.__globals__:
+            value = function.__globals__[name]
             yield name.encode()
-            yield from _parts(function.__globals__[name], seen)
+            yield from _parts(value, seen)
+            if isinstance(value, types.ModuleType) and not _is_installed(value.__name__):
+                # What it has may have been computed when it was imported, which its code does not tell.
+                yield from _all((vars(value).get(one) for one in names), seen)
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -99,20 +108,68 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
-def _of_code(code: types.CodeType, seen: set[int]) -> Iterator[bytes]:
-    """Without files and lines, which change when something else in the file does."""
+def _of_code(code: types.CodeType, package: str | None, seen: set[int | str]) -> Iterator[bytes]:
+    """Without files and lines, which change when something else in the file does. With what it imports."""
     yield code.co_code
     for names in (code.co_names, code.co_varnames, code.co_freevars):
         yield " ".join(names).encode()
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            yield from _of_code(value, seen)
+            yield from _of_code(value, package, seen)
         elif not (value is code.co_consts[0] and isinstance(value, str)):
             # The first one may be the docstring.
             yield from _parts(value, set())
+    for name in _imports(code, package):
+        yield from _of_module(name, seen)
 
 
-def _of_class(kind: type, seen: set[int]) -> Iterator[bytes]:
+def _imports(code: types.CodeType, package: str | None) -> Iterator[str]:
+    """The modules that code imports, and the names that it takes from them, which may be modules too."""
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+    for at, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            level, names = (before.argval for before in steps[at - 2 : at])
+            name = f"{'.' * level}{step.argval}"
+            try:
+                name = importlib.util.resolve_name(name, package) if level else name
+            except ImportError:
+                # The import will fail, too.
+                continue
+            yield name
+            yield from (f"{name}.{one}" for one in names or ())
+
+
+def _of_module(name: str, seen: set[int | str]) -> Iterator[bytes]:
+    if name in seen:
+        return
+    seen.add(name)
+    if _is_installed(name):
+        yield _version_of(name).encode()
+        return
+    spec = _spec(name)
+    if spec is None or not spec.origin or not Path(spec.origin).is_file():
+        return
+    content = Path(spec.origin).read_bytes()
+    try:
+        code = compile(content, spec.origin, "exec") if spec.origin.endswith(".py") else None
+    except SyntaxError:
+        code = None
+    yield name.encode()
+    if code is None:
+        yield content
+    else:
+        yield from _of_code(code, spec.parent, seen)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except Exception:
+        # A name that a module has and is no module, or a package that cannot be imported here.
+        return None
+
+
+def _of_class(kind: type, seen: set[int | str]) -> Iterator[bytes]:
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if _is_installed(kind.__module__):
         yield _version_of(kind.__module__).encode()
@@ -133,7 +190,7 @@ def _of_class(kind: type, seen: set[int]) -> Iterator[bytes]:
     yield from _all(kind.__bases__, seen)
 
 
-def _of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _of_object(value: Any, seen: set[int | str]) -> Iterator[bytes]:
     """An object is its class and its state, as pickle takes it."""
     if isinstance(value, types.BuiltinFunctionType):
         yield f"{value.__module__}.{value.__qualname__}".encode()
@@ -162,8 +219,10 @@ def _is_installed(module: str | None) -> bool:
     first = module.partition(".")[0]
     if first in sys.stdlib_module_names or first == "safetensors_spark":
         return True
-    place = getattr(sys.modules.get(module), "__file__", None) or ""
-    return any(one in place for one in _SITE)
+    place = getattr(sys.modules.get(module), "__file__", None)
+    if place is None and (spec := _spec(first)):
+        place = spec.origin or next(iter(spec.submodule_search_locations or ()), None)
+    return any(one in (place or "") for one in _SITE)
 
 
 @functools.cache

@@ -1,0 +1,72 @@
+"""What counts as other code: whatever a pipeline's functions may reach in their own project."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+FUNCTIONS = """
+import json, sys
+import helpers, outer, tools.text
+from helpers import clean
+from outer import clean as clean_outside
+from safetensors_spark.pipeline import Dataset, create_backend
+from safetensors_spark.pipeline._fingerprint import fingerprint
+
+def a_module(number): return helpers.clean(number)
+def a_module_of_a_package(number): return tools.text.clean(number)
+def a_module_that_a_module_imports(number): return outer.clean(number)
+def a_function(number): return clean(number)
+def a_function_that_a_function_calls(number): return clean_outside(number)
+def a_constant(number): return number * helpers.FACTOR
+def a_computed_value(number): return number * helpers.COMPUTED
+def a_module_inside(number):
+    import helpers
+    return helpers.clean(number)
+def a_function_inside(number):
+    from helpers import clean
+    return clean(number)
+def a_module_of_a_package_inside(number):
+    from tools import text
+    return text.clean(number)
+def a_module_by_its_place_inside(number):
+    from tools.near import clean
+    return clean(number)
+def nothing_of_it(number):
+    import math
+    return math.floor(number)
+
+functions = [one for name, one in vars().items() if name.startswith(("a_", "nothing"))]
+pipeline = Dataset.from_list([1, 2]).map(a_module).write_jsonl(sys.argv[1] + "/{shard}.jsonl")
+list(create_backend("sync").execute(pipeline))
+print(json.dumps({one.__name__: [fingerprint(one), one(2)] for one in functions}))
+"""
+
+
+def test_other_code_of_the_project_is_other_code(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "__init__.py").touch()
+    (tmp_path / "tools" / "near.py").write_text("from .text import clean\n")
+    (tmp_path / "outer.py").write_text("import helpers\ndef clean(number):\n    return helpers.clean(number)\n")
+    (tmp_path / "script.py").write_text(FUNCTIONS)
+
+    def run(factor: int, comment: str = "") -> tuple[dict[str, list[object]], str]:
+        (tmp_path / "factor.json").write_text(str(factor))
+        for place in (tmp_path / "helpers.py", tmp_path / "tools" / "text.py"):
+            place.write_text(
+                f"import json\nfrom pathlib import Path\n{comment}\nFACTOR = {factor}\n"
+                "COMPUTED = json.loads((Path(__file__).parent / 'factor.json').read_text())\n"
+                "def clean(number):\n    return number * FACTOR\n".replace(
+                    "Path(__file__).parent", f"Path('{tmp_path}')"
+                )
+            )
+        command = [sys.executable, "-B", str(tmp_path / "script.py"), str(tmp_path / "out")]
+        done = subprocess.run(command, check=True, timeout=60, stdout=subprocess.PIPE)
+        return json.loads(done.stdout), (tmp_path / "out" / "0.jsonl").read_text()
+
+    (before, written), (after, written_after) = run(1), run(30)
+    assert (written, written_after) == ("1\n", "30\n")
+    assert after["a_module_by_its_place_inside"][1] == 60
+    assert [name for name in before if before[name][0] == after[name][0]] == ["nothing_of_it"]
+    # What it does is the same.
+    assert run(30, "# A comment.\n\n")[0] == after
