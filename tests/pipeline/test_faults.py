@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,23 @@ def test_rows_that_fail_are_kept_apart(files: Path, tmp_path: Path, backend: Mak
     assert lines[0]["error"] == "ValueError: no 7"
     assert "z.jsonl, line 2 is not JSON" in lines[-1]["error"]
     assert found.manifest["stages"][0]["quarantined"] == 5
+
+
+def test_rows_without_a_key_are_kept_apart(tmp_path: Path, backend: MakeBackend) -> None:
+    items: list[dict[str, Any]] = [{"key": 1, "at": 2}, {"at": 1}, {"key": {}, "at": 1}, {"key": 1, "at": 1}]
+
+    def listed(key: int, rows: Iterator[dict[str, Any]]) -> list[Any]:
+        return [key, *rows]
+
+    grouped = Dataset.from_list(items).group_by(lambda row: row["key"], listed, sort_by=lambda row: row["at"])
+    found = backend(on_error="quarantine").execute(grouped.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl"))
+    kept = [json.loads(line) for path in found for line in Path(path).read_text().splitlines()]
+    assert kept == [[1, {"key": 1, "at": 1}, {"key": 1, "at": 2}]]
+    told = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "_quarantine").iterdir())]
+    assert [(line["row"], line["error"].partition(":")[0]) for line in told] == [
+        ({"at": 1}, "KeyError"),
+        ({"key": {}, "at": 1}, "PipelineError"),
+    ]
 
 
 def test_what_was_made_is_not_made_again(files: Path, tmp_path: Path, backend: MakeBackend) -> None:

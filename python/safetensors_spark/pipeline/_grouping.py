@@ -34,13 +34,30 @@ def frame_bytes(memory: int, shards: int) -> int:
     return max(_LEAST_FRAME, min(1 << 20, memory // (4 * max(1, shards))))
 
 
-def scatter(rows: Iterable[Any], group: GroupBy, partitions: int, memory: int, writer: FrameWriter) -> int:
-    """Write the rows by partitions, sorted, in runs that fit the memory. Returns how many there are."""
+def scatter(
+    rows: Iterable[Any],
+    group: GroupBy,
+    partitions: int,
+    memory: int,
+    writer: FrameWriter,
+    bad: Callable[[GroupBy, Any, Exception], None] | None = None,
+) -> int:
+    """Write the rows by partitions, sorted, in runs that fit the memory. Returns how many there are.
+
+    Args:
+        bad: gets rows that have no key; None if the first of them ends the shard.
+    """
     buffer: list[tuple[int, tuple[Any, ...], Any, Any]] = []
     used = run = count = 0
     for row in rows:
-        order = order_of(group.key(row))
-        sort = group.sort_by(row) if group.sort_by is not None else None
+        try:
+            order = order_of(group.key(row))
+            sort = group.sort_by(row) if group.sort_by is not None else None
+        except Exception as error:
+            if bad is None:
+                raise
+            bad(group, row, error)
+            continue
         buffer.append((partition_of(order, partitions), order, sort, row))
         used += weight(row) + _ROW_BYTES
         if used > memory:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import shutil
+import tempfile
+from typing import Any, BinaryIO, cast
 
 from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.pipeline._failures import is_temporary
-from safetensors_spark.pipeline._operations import RowOperation
+from safetensors_spark.pipeline._operations import Operation
 from safetensors_spark.pipeline._whole_file import whole_file
 
 # Of a row that is no JSON, and of the text of an error.
@@ -19,24 +21,30 @@ class Quarantine:
 
     def __init__(self, folder: str, stage: int, shard: int) -> None:
         self._folder, self._name = folder, f"stage-{stage + 1}-shard-{shard:05d}.jsonl"
-        self._lines: list[bytes] = []
+        # On the disk, since all rows of a shard may fail.
+        self._lines: BinaryIO | None = None
+        self._count = 0
 
-    def add(self, operation: RowOperation, row: Any, error: Exception) -> None:
+    def add(self, operation: Operation, row: Any, error: Exception) -> None:
         """Keep a row. A lost connection is not the row's fault."""
         if is_temporary(error) or isinstance(error, MemoryError):
             raise error
         line = {"operation": str(operation), "error": f"{type(error).__qualname__}: {error}"[:_LONGEST], "row": row}
-        self._lines.append(_line(line))
+        if self._lines is None:
+            self._lines = cast(BinaryIO, tempfile.TemporaryFile(prefix="safetensors-spark-"))  # noqa: SIM115
+        self._lines.write(_line(line))
+        self._count += 1
 
     def finish(self) -> int:
         """Write the rows. Returns how many there are."""
         target = open_target(self._folder)
-        if self._lines:
-            with whole_file(target, self._name, durable=True) as file:
-                file.writelines(self._lines)
+        if self._lines is not None:
+            self._lines.seek(0)
+            with self._lines as lines, whole_file(target, self._name, durable=True) as file:
+                shutil.copyfileobj(lines, file)
         else:
             target.delete(self._name)
-        return len(self._lines)
+        return self._count
 
 
 def _line(line: dict[str, Any]) -> bytes:

@@ -87,7 +87,8 @@ def run(work: Work, task: Task, stop: Stop | None = None) -> Footer:
     started = time.monotonic()
     info = ShardInfo(task.shard, work.stage.shards)
     quarantine = Quarantine(work.quarantine, work.number, task.shard) if work.quarantine is not None else None
-    chain = Chain(info, quarantine.add if quarantine is not None else None, stop)
+    bad = quarantine.add if quarantine is not None else None
+    chain = Chain(info, bad, stop)
     footer = Footer()
     try:
         target = open_target(work.folder)
@@ -97,7 +98,10 @@ def run(work: Work, task: Task, stop: Stop | None = None) -> Footer:
             if work.stage.write is not None and task.output is not None:
                 rows = iter([write_shard(rows, work.stage.write, task.output, task.shard, footer)])
             end = work.stage.end
-            found = scatter(rows, end, work.partitions, work.memory, writer) if end is not None else writer.write(rows)
+            if end is not None:
+                found = scatter(rows, end, work.partitions, work.memory, writer, bad)
+            else:
+                found = writer.write(rows)
             footer.rows = footer.rows or found
             footer.read = chain.place.loaded or chain.place.rows
             footer.counters, footer.seconds = dict(counted), time.monotonic() - started
