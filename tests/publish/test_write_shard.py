@@ -139,7 +139,7 @@ def test_other_columns_are_kept_and_required_ones_get_their_type(tmp_path: Path)
         (iter([]), "there are no rows"),
         (pd.DataFrame({"x": [], "v": []}), "there are no rows"),
         ("rows.parquet", "the rows are a str, expected a DataFrame"),
-        ([{"x": 1}], "the rows are a dict, expected a DataFrame"),
+        ([{"x": 1}], "an item of the rows is a dict, expected a DataFrame"),
         (7, "the rows are a int, expected"),
         (pd.DataFrame({"x": [1, "a"], "v": [[1.0], [2.0]]}), "the DataFrame cannot become Arrow's columns"),
     ],
@@ -493,3 +493,41 @@ def test_floats_may_be_rounded_and_do_not_become_infinite(tmp_path: Path, kind: 
         InvalidShardError, match=r"column `x` is .*double.*, and has numbers that are infinite as .*float"
     ):
         write("b", inf, 1e300)
+
+
+class _Stream:
+    """What frames of other libraries are to Arrow, such as those of polars."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows.columns)
+
+
+def test_frames_of_other_libraries_are_rows_by_arrows_interface(tmp_path: Path) -> None:
+    assert read(stage(tmp_path, _Stream(table())))["x"].to_pylist() == [0, 1, 2]
+    parts = iter([_Stream(table()), _Stream(table(3))])
+    assert read(stage(tmp_path, parts, run_id="parts"))["x"].to_pylist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_is_no_schema_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidShardError, match="schema is a dict, expected a ShardSchema"):
+        stage(tmp_path, schema={"x": pa.int64()})
+    for kind in (float, "list<float>", None):
+        with pytest.raises(InvalidShardError, match=r"column `x` .*, expected a type of Arrow, such as pa.float32\(\)"):
+            ShardSchema(columns={"x": kind})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_are_no_columns_are_named_as_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(InvalidShardError, match="an item of the rows is a dict, expected"):
+        stage(tmp_path, [{"x": 1}])
+    with pytest.raises(InvalidShardError, match="the rows are a str, expected"):
+        stage(tmp_path, "rows.parquet")
+    mixed = pd.DataFrame({"x": [1, "a"]})
+    with pytest.raises(InvalidShardError, match=r"Arrow's columns: [^(].*Conversion failed for column x"):
+        stage(tmp_path, mixed)

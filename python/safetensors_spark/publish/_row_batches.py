@@ -26,13 +26,13 @@ def tables(rows: Rows) -> Iterator[pa.Table]:
             yield whole
         return
     if isinstance(rows, str | bytes | dict) or not isinstance(rows, Iterable):
-        raise _not_rows(rows)
+        raise _not_rows("the rows are", rows)
     parts: list[pa.Table] = []
     count = size = 0
     for part in rows:
         table = _table(part)
         if table is None:
-            raise _not_rows(part)
+            raise _not_rows("an item of the rows is", part)
         if not len(table):
             continue
         if parts and table.schema.names != parts[0].schema.names:
@@ -67,12 +67,16 @@ def _table(rows: Any) -> pa.Table | None:
         try:
             return pa.Table.from_pandas(rows, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
-            raise InvalidShardError(f"the DataFrame cannot become Arrow's columns: {error}") from None
+            what = ". ".join(map(str, error.args))
+            raise InvalidShardError(f"the DataFrame cannot become Arrow's columns: {what}") from None
+    # A reader is an iterator, whose batches need not be in memory at once.
+    if hasattr(rows, "__arrow_c_stream__") and not isinstance(rows, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_stream(rows).read_all()
     return None
 
 
-def _not_rows(value: object) -> InvalidShardError:
+def _not_rows(what: str, value: object) -> InvalidShardError:
     return InvalidShardError(
-        f"the rows are a {type(value).__name__}, expected a DataFrame of pandas, a table or record batch of Arrow, or "
-        "an iterator of these."
+        f"{what} a {type(value).__name__}, expected a DataFrame of pandas or polars, a table or record batch of "
+        "Arrow, or an iterator of these."
     )

@@ -79,7 +79,9 @@ class ShardSchema:
     @property
     def required(self) -> pa.Schema:
         """The columns that rows must have."""
-        return self.columns if isinstance(self.columns, pa.Schema) else pa.schema(list(self.columns.items()))
+        if isinstance(self.columns, pa.Schema):
+            return self.columns
+        return pa.schema([_field(name, kind) for name, kind in self.columns.items()])
 
     def path(self, run_id: str) -> str:
         """Where the shard of a run goes in the repository. Raises `InvalidShardError`."""
@@ -151,6 +153,15 @@ def _set(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray, nullabl
     field_ = pa.field(name, column.type, nullable)
     at = table.schema.get_field_index(name)
     return table.append_column(field_, column) if at < 0 else table.set_column(at, field_, column)
+
+
+def _field(name: str, kind: Any) -> pa.Field:
+    try:
+        return pa.field(name, kind)
+    except (TypeError, ValueError):
+        raise InvalidShardError(
+            f"column `{name}` has the type {kind!r}, expected a type of Arrow, such as pa.float32()."
+        ) from None
 
 
 def _scalar(name: str, value: Any) -> pa.Scalar:

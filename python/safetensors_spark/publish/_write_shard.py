@@ -41,8 +41,8 @@ def write_shard(
     id are not written twice.
 
     Args:
-        df: a DataFrame of pandas, a table or record batch of Arrow, or an iterator of these, such as `mapInArrow` of
-            Spark gives; of an iterator, few batches are in memory at a time.
+        df: a DataFrame of pandas or polars, a table or record batch of Arrow, or an iterator of these, such as
+            `mapInArrow` of Spark gives; of an iterator, few batches are in memory at a time.
         staging_dir: the staging directory, a path or a URL of fsspec. It is made if need be.
         run_id: what wrote the rows. It is unique for each shard of a schema and its identity.
         schema: what the rows must be like.
@@ -75,6 +75,8 @@ def stage_rows(
             f"run_id is {run_id!r}, expected 1 to 128 letters, digits, `.`, `_` and `-`, the first of them "
             "a letter or digit."
         )
+    if not isinstance(schema, ShardSchema):
+        raise InvalidShardError(f"schema is a {type(schema).__name__}, expected a ShardSchema.")
     path_in_repo = schema.path(run_id)
     metadata = {SCHEMA_VERSION_METADATA_KEY: schema.version.encode(), schema.provenance_key: json_text(blob)}
     sidecar_fields = json.loads(json_text(fields))
