@@ -47,9 +47,15 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
     # `c:\data` is a path too.
     if len(parts.scheme) < 2:
         return LocalFolder(Path(text))
-    require("remote", ("fsspec",))
     if parts.scheme == "hf":
-        require("publish", ("huggingface_hub",))
+        require("publish", ("fsspec", "huggingface_hub"))
+    require("remote", ("fsspec",))
+    if parts.scheme == "https" and parts.netloc == "huggingface.co" and "/resolve/" not in parts.path:
+        root = re.split("/(?:tree|blob)/", parts.path)[0]
+        raise SafetensorsSparkError(
+            f"{without_secrets(text)} is a page of the Hub. Its data are at hf:/{root}; a branch, tag or commit stands "
+            "after `@`."
+        )
     from fsspec.core import url_to_fs
 
     try:
