@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 from unittest.mock import patch
 
 import hub
-from forks import run_code
+from forks import Fork, module_work, run_code
 
 REPO = "me/points"
 
@@ -44,6 +45,22 @@ def sync(
     arguments = ", ".join(f"{name}={value!r}" for name, value in options.items())
     found: dict[str, Any] = json.loads(run(server, staging, f"show(sync({arguments}))", xet=xet, token=token))
     return found
+
+
+def publish(
+    server: hub.Server, *args: object, xet: bool = True, token: str | None = hub.WRITE, **variables: str | None
+) -> CompletedProcess[str]:
+    """`safetensors-spark publish` with these arguments. Variables of its environment that are None are not set."""
+
+    def work() -> None:
+        from safetensors_spark.publish import _sync
+
+        _sync._FIRST_PAUSE_S = 0.01
+        module_work("safetensors_spark", ["publish", *map(str, args)])()
+
+    changed = {**server.environment(token, xet), **variables}
+    with Fork(work, {name: value for name, value in changed.items() if value is not None}) as fork:
+        return fork.done()
 
 
 @contextmanager

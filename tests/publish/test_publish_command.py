@@ -20,7 +20,7 @@ from safetensors_spark._commands.cli import main
 from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.dataset import DatasetWriter
 from staging_samples import files, stage_bytes
-from syncing import counted_requests
+from syncing import counted_requests, publish
 
 
 @pytest.fixture(params=[True, False], ids=["xet", "lfs"])
@@ -39,19 +39,6 @@ def points(tmp_path: Path) -> Path:
     with DatasetWriter(tmp_path / "points", batch_size=2) as writer:
         writer.write({"x": np.arange(4)})
     return tmp_path / "points"
-
-
-def publish(
-    server: hub.Server, *args: object, xet: bool = True, token: str | None = hub.WRITE
-) -> subprocess.CompletedProcess[str]:
-    def work() -> None:
-        from safetensors_spark.publish import _sync
-
-        _sync._FIRST_PAUSE_S = 0.01
-        module_work("safetensors_spark", ["publish", *map(str, args)])()
-
-    with Fork(work, server.environment(token, xet)) as fork:
-        return fork.done()
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -148,7 +135,7 @@ def test_a_dry_run_says_what_would_be_committed(server: hub.Server, tmp_path: Pa
     server.make_repo("me/points")
     stage_bytes(tmp_path / "staging", "a.parquet")
     done = publish(server, "sync", tmp_path / "staging", "me/points", "--dry-run")
-    assert (done.returncode, done.stdout) == (0, "me/points: 1 file in 1 commit, would be committed.\n")
+    assert (done.returncode, done.stdout) == (0, "me/points: 1 file would be committed, in 1 commit.\n")
     done = publish(server, "sync", tmp_path / "staging", "me/points", "--json")
     assert (done.returncode, told(done)["n_committed"]) == (0, 1)
 

@@ -55,6 +55,21 @@ def test_what_comes_is_committed_until_a_signal(server: hub.Server, tmp_path: Pa
     assert set(tree(server)) == {"data/a.parquet", "data/b.parquet"}
 
 
+def test_a_watch_tells_what_is_new_and_is_silent_else(server: hub.Server, tmp_path: Path) -> None:
+    staging = tmp_path / "staging"
+    stage_bytes(staging, "a.parquet")
+    with watching(server, staging) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["n_committed"] == 1
+        assert json.loads(process.stdout.readline())["n_committed"] == 0
+        asked = len(server.requests())
+        while len(server.requests()) < asked + 20:
+            assert process.poll() is None
+            time.sleep(0.05)
+        stage_bytes(staging, "b.parquet")
+        assert json.loads(process.stdout.readline())["n_committed"] == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_a_commit_leaves_files_pending(
     server: hub.Server, tmp_path: Path, number: signal.Signals

@@ -5,6 +5,7 @@ Exit codes, for every subcommand:
     0  done; nothing is wrong
     1  something is wrong: what was checked does not hold, or Spark cannot be used here
     2  the command could not do its work: wrong arguments, a missing extra, an unusable environment
+    130  it was interrupted: the shell's number for programs that SIGINT ends
     141  whoever read the output went away, as `head` does: the shell's number for programs that this ends
 """
 
@@ -43,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Else Python says at its end that it cannot write what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        print("safetensors-spark: interrupted", file=sys.stderr)
+        return 130
     except (SafetensorsSparkError, OSError, RuntimeError) as error:
         print(printable(f"safetensors-spark: {error}"), file=sys.stderr)
         return 2

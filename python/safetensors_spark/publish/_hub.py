@@ -18,8 +18,9 @@ from huggingface_hub.errors import (
     HFValidationError,
     LocalEntryNotFoundError,
     LocalTokenNotFoundError,
+    OfflineModeIsEnabled,
 )
-from huggingface_hub.utils import parse_ratelimit_headers
+from huggingface_hub.utils import parse_ratelimit_headers, validate_repo_id
 
 from safetensors_spark._errors import HubAccessError, InvalidWriteError, printable
 from safetensors_spark._files.secrets import without_secrets
@@ -74,6 +75,11 @@ class HubRepo:
     def __init__(self, repo_id: str, repo_type: str, revision: str, token: str | bool | None) -> None:
         if repo_type not in REPO_TYPES:
             raise InvalidWriteError(f"repo_type is {repo_type!r}, expected dataset, model or space.")
+        if not _is_repo_id(repo_id):
+            raise InvalidWriteError(
+                f"repo_id is {repo_id!r}, expected an owner and a name of letters, digits, `-`, `_` and `.`, such as "
+                "me/points."
+            )
         self.repo_id, self.repo_type, self.revision = repo_id, repo_type, revision
         self._token = token
         # What no error may show.
@@ -194,6 +200,10 @@ class HubRepo:
             ) from None
         except EntryNotFoundError:
             raise
+        except OfflineModeIsEnabled:
+            raise HubAccessError(
+                "HF_HUB_OFFLINE is set, so nothing is committed. Unset it. Everything stays pending."
+            ) from None
         except (HFValidationError, LocalTokenNotFoundError) as error:
             raise self._denied(error) from None
         except HfHubHTTPError as error:
@@ -225,22 +235,41 @@ class HubRepo:
         return FailedError(text)
 
     def _denied(self, error: Exception) -> HubAccessError:
+        advice = (
+            "Check its name, and that the token may write to it (`hf auth whoami`)."
+            if self._secret
+            else "There is no token: log in with `hf auth login`, or set HF_TOKEN."
+        )
         return HubAccessError(
-            f"{self.repo_type} {self.repo_id}, revision {self.revision}, cannot be written: {self._text(error)}. Check "
-            "its name, and that the token may write to it (`hf auth whoami`). Everything stays pending."
+            f"{self.repo_type} {self.repo_id}, revision {self.revision}, cannot be written: {self._text(error)}. "
+            f"{advice} Everything stays pending."
         )
 
     def _text(self, error: Exception) -> str:
-        """One line without the token."""
+        """One line without the token, and without a full stop."""
         server = getattr(error, "server_message", None)
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
-        text = " ".join(str(server or error).split()) or type(error).__name__
-        if status is None and isinstance(error.__cause__, Exception):
-            text = f"{text} ({self._text(error.__cause__)})"
+        text = " ".join(str(server or error).split()).rstrip(".") or type(error).__name__
+        # Libraries that wrap errors of others often repeat them.
+        if (
+            status is None
+            and isinstance(error.__cause__, Exception)
+            and (cause := self._text(error.__cause__)) not in text
+        ):
+            text = f"{text} ({cause})"
         if self._secret:
             text = text.replace(self._secret, "***")
         text = printable(without_secrets(text))
         return f"{status}: {text:.500}" if status else f"{text:.500}"
+
+
+def _is_repo_id(repo_id: str) -> bool:
+    """Whether it names a repository and its owner."""
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError:
+        return False
+    return "/" in repo_id
 
 
 def _seconds(headers: Mapping[str, str]) -> float:

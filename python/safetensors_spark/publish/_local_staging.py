@@ -160,7 +160,7 @@ class LocalStaging:
 
 @contextmanager
 def explained(place: Path | str) -> Iterator[None]:
-    """Say of a full disk what is not staged."""
+    """Say of a full disk what could not be written."""
     try:
         yield
     except OSError as error:
@@ -168,8 +168,8 @@ def explained(place: Path | str) -> Iterator[None]:
             raise
         raise OSError(
             error.errno,
-            f"{place} cannot be written: {error.strerror or error}. Nothing of it is staged. Make room, "
-            "or sync what is pending, and write it again.",
+            f"{place} cannot be written: {error.strerror or error}. Nothing of it is left. Make room, and do this "
+            "again.",
         ) from error
 
 

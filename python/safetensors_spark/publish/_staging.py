@@ -13,8 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from safetensors_spark._errors import InvalidWriteError, printable
 from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.target import open_target
+from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.publish._local_staging import LocalStaging
 from safetensors_spark.publish._remote_staging import RemoteStaging
 
@@ -79,8 +81,35 @@ class Staging(Protocol):
 
 def open_staging(staging_dir: str | os.PathLike[str]) -> Staging:
     """The staging directory at a path of this machine, or at a URL of fsspec. Nothing is made there yet."""
+    if str(staging_dir).startswith("hf://"):
+        raise InvalidWriteError(
+            f"{printable(str(staging_dir))} is on the Hub, where nothing is staged: name a folder or a store that "
+            "workers and the syncer share."
+        )
     target = open_target(staging_dir)
     return LocalStaging(target) if isinstance(target, LocalTarget) else RemoteStaging(target)
+
+
+def check_staging(staging: Staging, *, must_exist: bool = False) -> None:
+    """Raise `NotADirectoryError` for a file or a folder of something else, which is to be left alone.
+
+    Raises `FileNotFoundError` for what is not there, if it must be. Of a store, only its files can be seen.
+    """
+    root = staging.path("")
+    if not isinstance(root, Path) or any((root / folder).is_dir() for folder in FOLDERS):
+        return
+    if not root.exists():
+        if must_exist:
+            raise FileNotFoundError(
+                f"{staging.location} is not there. Check its name: the first worker, or `ensure_staging_layout`, "
+                "makes it."
+            )
+        return
+    if root.is_dir() and not any(root.iterdir()):
+        return
+    is_dataset = (root / MANIFEST).is_file()
+    advice = "It is a dataset: `safetensors-spark publish dataset` publishes it." if is_dataset else "Check its name."
+    raise NotADirectoryError(f"{staging.location} is no staging directory: it has no `{PENDING_DIRNAME}`. {advice}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock import locked
 from safetensors_spark._files.commit.lock_record import new_record, parse_record
 from safetensors_spark._files.commit.target import open_target
+from safetensors_spark.publish._local_staging import explained
 
 LOCK, OWNER = "_sync.lock", "_sync.owner"
 
@@ -43,7 +44,8 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[None]:
             f"{target.location} is being synced by {owner}. Wait until it has ended, or end it."
         ) from None
     try:
-        target.overwrite(OWNER, new_record().text())
+        with explained(target.folder.path / OWNER):
+            target.overwrite(OWNER, new_record().text())
         yield
         target.delete(OWNER)
     finally:

@@ -17,6 +17,7 @@ from safetensors_spark.publish._staging import (
     PENDING_DIRNAME,
     SYNCED_DIRNAME,
     Staging,
+    check_staging,
     open_staging,
 )
 from safetensors_spark.publish._sync_lock import sync_lock
@@ -66,7 +67,9 @@ def sync_pending(
         progress: called with each file that is in the repository now, and its length.
 
     Raises:
-        InvalidWriteError: `repo_type` is none, `revision` is given for a pull request, or a number means nothing.
+        InvalidWriteError: `repo_id` or `repo_type` is none, `revision` is given for a pull request, or a number means
+            nothing.
+        NotADirectoryError: the staging directory is a file, or a folder of something else.
         HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
             stays pending.
         StagingBusyError: another syncer is running.
@@ -88,7 +91,10 @@ def sync_pending(
             f"a pull request is for `main`, and revision is `{revision}`. Leave one of the two out; to add to a pull "
             "request that is there, name it alone, such as refs/pr/1."
         )
+    if keep is not None and not keep >= 0:
+        raise InvalidWriteError(f"keep is {keep!r}, expected a number of days, 0 or more.")
     staging = open_staging(staging_dir)
+    check_staging(staging)
     hub = HubRepo(repo_id, repo_type, revision or "main", token)
 
     def begun() -> Sync:
@@ -118,9 +124,11 @@ def retry_failed(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
     """Move all files from `failed/` back to `pending/`, where the next sync finds them.
 
     Raises:
+        NotADirectoryError: the staging directory is a file, or a folder of something else.
         StagingBusyError: a syncer is running.
     """
     staging = open_staging(staging_dir)
+    check_staging(staging)
     with sync_lock(staging_dir):
         repair(staging)
         failed = [shard for shard, _ in pairs(staging, FAILED_DIRNAME)]
