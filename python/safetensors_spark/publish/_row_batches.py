@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark._errors import InvalidShardError
+from safetensors_spark.publish._arrow_types import with_values
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -16,6 +17,9 @@ Rows: TypeAlias = "pd.DataFrame | pa.Table | pa.RecordBatch | Iterable[pd.DataFr
 
 # What becomes one row group.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 20, 64 << 20
+
+# By names, since the oldest pyarrow has no such types.
+_OF_VIEWS = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
 
 
 def tables(rows: Rows) -> Iterator[pa.Table]:
@@ -71,8 +75,19 @@ def _table(rows: Any) -> pa.Table | None:
             raise InvalidShardError(f"the DataFrame cannot become Arrow's columns: {what}") from None
     # A reader is an iterator, whose batches need not be in memory at once.
     if hasattr(rows, "__arrow_c_stream__") and not isinstance(rows, pa.RecordBatchReader):
-        return pa.RecordBatchReader.from_stream(rows).read_all()
+        try:
+            table = pa.RecordBatchReader.from_stream(rows).read_all()
+            return table.cast(pa.schema([one.with_type(with_values(one.type, _plain)) for one in table.schema]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise InvalidShardError(f"the {type(rows).__name__} cannot become Arrow's columns: {error}") from None
     return None
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that Parquet and its readers know: those of views have no other use than in memory."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
+    return _OF_VIEWS.get(str(kind), kind)
 
 
 def _not_rows(what: str, value: object) -> InvalidShardError:

@@ -10,6 +10,8 @@ from typing import BinaryIO
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from safetensors_spark.publish._arrow_types import with_values
+
 _ROWS = 1 << 16
 _INTEGERS = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
@@ -33,14 +35,15 @@ def same_rows(one: Path, other: BinaryIO, but: Collection[str]) -> bool:
 
 def _blocks(file: pq.ParquetFile) -> Iterator[pa.Table]:
     """The rows in blocks of one length, wherever row groups end."""
-    schema = file.schema_arrow.remove_metadata()
-    rest = schema.empty_table()
+    rest = pa.table({})
     for batch in file.iter_batches(_ROWS):
-        rest = pa.concat_tables([rest, pa.Table.from_batches([batch]).replace_schema_metadata(None)])
+        table = pa.Table.from_batches([batch]).replace_schema_metadata(None)
+        rest = pa.concat_tables([rest, table]) if len(rest) else table
         while len(rest) >= _ROWS:
             yield rest.slice(0, _ROWS)
             rest = rest.slice(_ROWS)
-    yield rest
+    if len(rest):
+        yield rest
 
 
 def _bits(table: pa.Table) -> pa.Table:
@@ -55,12 +58,4 @@ def _bits(table: pa.Table) -> pa.Table:
 
 
 def _integers(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_integers(kind.value_type), kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_integers(kind.value_type))
-    if pa.types.is_list(kind):
-        return pa.list_(_integers(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _integers(one.type), one.nullable) for one in kind])
-    return _INTEGERS.get(kind, kind)
+    return with_values(kind, lambda value: _INTEGERS.get(value, value))

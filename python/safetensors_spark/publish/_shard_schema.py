@@ -81,6 +81,10 @@ class ShardSchema:
         """The columns that rows must have."""
         if isinstance(self.columns, pa.Schema):
             return self.columns
+        if not isinstance(self.columns, Mapping):
+            raise InvalidShardError(
+                f"columns is {self.columns!r}, expected the types of columns by their names, or a schema of Arrow."
+            )
         return pa.schema([_field(name, kind) for name, kind in self.columns.items()])
 
     def path(self, run_id: str) -> str:

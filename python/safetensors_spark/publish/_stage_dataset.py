@@ -32,6 +32,7 @@ from safetensors_spark.publish._staging import (
     Staging,
     digest,
     drafted,
+    make_layout,
     open_staging,
 )
 
@@ -92,8 +93,7 @@ def stage_dataset(
     for _ in range(_ATTEMPTS):
         manifest = parse_manifest(content, f"{folder.location}/{MANIFEST}")
         check_writable(manifest.version, f"{folder.location}/{MANIFEST}")
-        for name in FOLDERS:
-            staging.make(name)
+        make_layout(staging)
         job = _Staged(folder, staging, manifest, prefix, run_id)
         try:
             return job.stage(content)

@@ -14,7 +14,14 @@ from safetensors_spark._errors import InvalidShardError
 from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.publish._local_staging import DRAFT_SUFFIX
 from safetensors_spark.publish._sidecar import SUFFIX, Sidecar, parse_sidecar, sidecar_of
-from safetensors_spark.publish._staging import FAILED_DIRNAME, FOLDERS, PENDING_DIRNAME, Staging, open_staging
+from safetensors_spark.publish._staging import (
+    FAILED_DIRNAME,
+    FOLDERS,
+    PENDING_DIRNAME,
+    Staging,
+    make_layout,
+    open_staging,
+)
 
 _LOGGER = logging.getLogger("safetensors_spark")
 
@@ -51,9 +58,7 @@ class StagedShard:
 
 def ensure_staging_layout(staging_dir: str | os.PathLike[str]) -> None:
     """Make the staging directory and its folders `pending`, `synced` and `failed`, unless they exist."""
-    staging = open_staging(staging_dir)
-    for folder in FOLDERS:
-        staging.make(folder)
+    make_layout(open_staging(staging_dir))
 
 
 def list_pending(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:

@@ -90,6 +90,15 @@ def open_staging(staging_dir: str | os.PathLike[str]) -> Staging:
     return LocalStaging(target) if isinstance(target, LocalTarget) else RemoteStaging(target)
 
 
+def make_layout(staging: Staging) -> None:
+    """Make the staging directory and its folders, unless they exist. Raises `NotADirectoryError` for a dataset."""
+    root = staging.path("")
+    if isinstance(root, Path) and (root / MANIFEST).is_file():
+        raise NotADirectoryError(f"{staging.location} is a dataset, in which nothing is staged. Name another folder.")
+    for folder in FOLDERS:
+        staging.make(folder)
+
+
 def check_staging(staging: Staging, *, must_exist: bool = False) -> None:
     """Raise `NotADirectoryError` for a file or a folder of something else, which is to be left alone.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from hashlib import sha256
 from itertools import chain
@@ -134,11 +135,14 @@ def _write(parts: Iterator[pa.Table], file: BinaryIO, metadata: Mapping[bytes, b
     first = next(parts)
     schema = first.schema.with_metadata(metadata)
     sink = _Sink(file)
-    writer = pq.ParquetWriter(sink, schema)
+    with _as_parquet():
+        writer = pq.ParquetWriter(sink, schema)
     rows = 0
     try:
         for part in chain([first], parts):
-            writer.write_table(_like(part, schema))
+            part = _like(part, schema)
+            with _as_parquet():
+                writer.write_table(part)
             rows += len(part)
     except BaseException:
         # A writer that is closed writes a footer, also if it is closed by the collection of garbage.
@@ -148,6 +152,16 @@ def _write(parts: Iterator[pa.Table], file: BinaryIO, metadata: Mapping[bytes, b
     writer.close()
     os.fsync(file.fileno())
     return rows, Digest(sink.size, sink.hash.hexdigest())
+
+
+@contextmanager
+def _as_parquet() -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidShardError(
+            f"Parquet does not take the columns as they are: {error}. Cast them to other types. Nothing was written."
+        ) from None
 
 
 def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
