@@ -181,6 +181,34 @@ def test_another_syncer_is_exit_code_2(server: hub.Server, staging: Path) -> Non
         assert other.done().returncode == 0
 
 
+def test_a_dataset_is_published_by_one_command_at_a_time(server: hub.Server, points: Path, tmp_path: Path) -> None:
+    def staged_slowly() -> None:
+        from safetensors_spark.publish._stage_dataset import _Staged
+
+        stage = _Staged.stage
+
+        def slow(self: _Staged, content: bytes) -> Any:
+            (tmp_path / "stages").touch()
+            while not (tmp_path / "go").exists():
+                time.sleep(0.01)
+            return stage(self, content)
+
+        _Staged.stage = slow  # type: ignore[method-assign]
+        module_work("safetensors_spark", ["publish", "dataset", str(points), "me/points"])()
+
+    with Fork(staged_slowly, server.environment()) as other:
+        while not (tmp_path / "stages").exists():
+            assert other.is_alive, other.done().stderr
+            time.sleep(0.01)
+        done = publish(server, "dataset", points, "me/points")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{points} is being published to me/points by another process." in done.stderr
+        assert publish(server, "dataset", points, "me/others").returncode == 0
+        (tmp_path / "go").touch()
+        assert other.done().returncode == 0
+    assert not [one for one in tmp_path.iterdir() if "-publish-" in one.name]
+
+
 def test_wrong_arguments_are_exit_code_2(server: hub.Server, staging: Path) -> None:
     for arguments in (["sync", staging], ["sync", staging, "me/points", "--keep", "long"], ["commit"]):
         done = publish(server, *arguments)

@@ -124,6 +124,15 @@ def test_nothing_is_staged_on_the_hub(points: Path) -> None:
             stage_dataset(points, staging_dir=folder)
 
 
+def test_no_repository_is_made_for_what_is_no_dataset(server: hub.Server, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    assert f"{tmp_path}/notes has no dataset_manifest.json" in refused(
+        publish(server, "dataset", tmp_path / "notes", "me/notes")
+    )
+    assert "/api/repos/create" not in {one["path"] for one in server.requests()[1:]}
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["hub", "notes"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_dataset_beside_which_nothing_can_be_written_is_staged_elsewhere(server: hub.Server, points: Path) -> None:
     points.parent.chmod(0o555)

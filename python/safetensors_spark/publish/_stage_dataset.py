@@ -89,7 +89,7 @@ def stage_dataset(
     if run_id is not None and not is_safe_run_id(run_id):
         raise InvalidShardError(f"run_id is {run_id!r}, expected letters, digits, `.`, `_` and `-`.")
     folder, staging = open_folder(path), open_staging(staging_dir)
-    content = _manifest(folder)
+    content = read_manifest(folder)
     for _ in range(_ATTEMPTS):
         manifest = parse_manifest(content, f"{folder.location}/{MANIFEST}")
         check_writable(manifest.version, f"{folder.location}/{MANIFEST}")
@@ -99,7 +99,7 @@ def stage_dataset(
             return job.stage(content)
         except (FileNotFoundError, DamagedShardError) as error:
             withdraw(staging, job.id)
-            content, before = _manifest(folder), content
+            content, before = read_manifest(folder), content
             if content == before:
                 raise DamagedShardError(
                     f"{error}. `safetensors-spark verify {folder.location}` names all faults. Nothing of the dataset "
@@ -111,7 +111,8 @@ def stage_dataset(
     )
 
 
-def _manifest(folder: Folder) -> bytes:
+def read_manifest(folder: Folder) -> bytes:
+    """The manifest of a dataset. Raises `FileNotFoundError`, which says what a dataset is."""
     with suppress(FileNotFoundError):
         return folder.read(MANIFEST)
     raise FileNotFoundError(
