@@ -1,12 +1,14 @@
 """The examples of documents run, page after page in one process, so that they share a session.
 
-Run as `python examples.py PAGE ...` in the folder that the examples fill.
+Run as `python examples.py [--but TEXT] PAGE ...` in the folder that the examples fill.
 """
 
+import argparse
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,16 +31,25 @@ BLOCK = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.DOTALL | re.MULTILIN
 # What a test must not run: it would install something else, or run all tests again.
 NOT_RUN = re.compile(r"^(pip install|make) .*\n", re.MULTILINE)
 # The examples read their data here. The tests replace it by the current folder.
-DATA = re.compile(r"(?<=[`\"])/(data|models)/")
+DATA = re.compile(r"(?<=[`\"])/(data|models|mnt)/")
 
 
-def program(text: str) -> str:
-    """A page as one Python program, each line of which is where it is on the page."""
+def block(page: str, text: str) -> str:
+    """The one block of Python on a page that has this text, which may be part of a list."""
+    blocks = re.findall(r"^( *)```python\n(.*?)^\1```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    (found,) = [code for _, code in blocks if text in code]
+    return textwrap.dedent(found)
+
+
+def program(text: str, but: str | None = None) -> str:
+    """A page as one Python program, each line of which is where it is on the page, without blocks that have `but`."""
     text = DATA.sub(f"{Path.cwd()}/", text)
     lines = [""] * (text.count("\n") + 1)
-    for block in BLOCK.finditer(text):
-        language, code = block.groups()
-        begin = text.count("\n", 0, block.start(2))
+    for found in BLOCK.finditer(text):
+        language, code = found.groups()
+        if but and but in code:
+            continue
+        begin = text.count("\n", 0, found.start(2))
         if language == "python":
             lines[begin : begin + code.count("\n")] = code.splitlines()
         elif language == "bash":
@@ -49,19 +60,23 @@ def program(text: str) -> str:
     return "\n".join(lines)
 
 
-def run(folder: Path, *pages: str, more: Mapping[str, str] | None = None) -> None:
+def run(folder: Path, *pages: str, more: Mapping[str, str] | None = None, but: str | None = None) -> None:
     """Runs the examples of the pages in a folder; what fails is told with all that they printed.
 
-    `more` is for their environment.
+    `more` is for their environment. Blocks that have the text `but` are not run.
     """
     env = ENVIRONMENT | {"SAFETENSORS_SPARK_CACHE": str(folder / "cache")} | dict(more or {})
-    command = [sys.executable, __file__, *pages]
+    command = [sys.executable, __file__, *(["--but", but] if but else []), *pages]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 if __name__ == "__main__":
-    for page in sys.argv[1:]:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--but")
+    parser.add_argument("pages", nargs="+")
+    args = parser.parse_args()
+    for page in args.pages:
         text = (ROOT / page).read_text()
         assert BLOCK.search(text), page
-        exec(compile(program(text), str(ROOT / page), "exec"), {"__name__": "__main__"})
+        exec(compile(program(text, args.but), str(ROOT / page), "exec"), {"__name__": "__main__"})

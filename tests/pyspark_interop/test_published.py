@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import examples
 import hub
 from spark_io import write
 
@@ -36,8 +37,9 @@ def test_spark_reads_a_downloaded_snapshot_and_the_next_one(spark: SparkSession,
         return [(number, f"row {number}") for number in range(first, first + 6)]
 
     def read() -> list[tuple[int, str]]:
-        reader = spark.read.format("safetensors").option("layout", "rows").option("decode", True)
-        return sorted(map(tuple, reader.load(str(copy)).select("id", "text").collect()))
+        found = {"spark": spark, "path": str(copy)}
+        exec(examples.block("docs/publish.md", "df = spark.read"), found)
+        return sorted(map(tuple, found["df"].select("id", "text").collect()))  # type: ignore[attr-defined]
 
     with hub.running(tmp_path / "hub") as server:
         for revision, first in (("v1", 0), ("main", 100)):

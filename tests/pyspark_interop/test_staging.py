@@ -1,6 +1,6 @@
 """Staging for the Hub from Spark's tasks, and on S3."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 
+import examples
 from filesystems import BUCKET, s3
 from safetensors_spark import InvalidShardError
 from safetensors_spark.dataset import write_dataset
@@ -27,25 +28,13 @@ from safetensors_spark.publish import (
 
 
 def test_each_task_of_map_in_arrow_stages_its_partition_once(spark: SparkSession, tmp_path: Path) -> None:
-    folder = str(tmp_path)
-
-    def stage(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        schema = ShardSchema(columns={"id": pa.int64()}, path_in_repo="data/{run_id}.parquet")
-        run_id = f"run-{context.partitionId()}"
-        shard = write_shard(batches, staging_dir=folder, run_id=run_id, schema=schema)
-        yield pa.record_batch({"path": [shard.path_in_repo], "rows": [shard.n_rows]})
-
+    code = examples.block("docs/publish.md", "df.mapInArrow").replace("/mnt/staging", str(tmp_path))
+    schema = ShardSchema(columns={"id": pa.int64()}, path_in_repo="data/{run_id}.parquet")
     df = spark.range(0, 1000, 1, 3).selectExpr("id", "cast(id AS string) AS text", "array(id, id) AS v")
     for _ in range(2):
-        told = df.mapInArrow(stage, "path string, rows bigint").collect()
-        assert sorted(row.path for row in told) == [f"data/run-{number}.parquet" for number in range(3)]
-        assert sum(row.rows for row in told) == 1000
+        exec(code, {"__name__": "__main__", "df": df, "schema": schema, "pa": pa, "write_shard": write_shard})
     shards = list_pending(tmp_path)
-    assert len(shards) == 3
+    assert [shard.path_in_repo for shard in shards] == [f"data/night-1-{number}.parquet" for number in range(3)]
     found = pa.concat_tables([pq.read_table(shard.parquet_path) for shard in shards])
     assert sorted(found["id"].to_pylist()) == list(range(1000))
 
