@@ -21,7 +21,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "publish",
         help="commit datasets and staged shards to the Hugging Face Hub",
-        description="Exit codes: 0 all is published, 1 the Hub refused a file, 2 it could not begin, 3 files remain.",
+        description="Exit codes: 0 all is published, 1 a file was refused, 2 it could not begin, 3 files remain.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 

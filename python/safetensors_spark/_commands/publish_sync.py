@@ -86,9 +86,8 @@ def told(args: argparse.Namespace, report: SyncReport, dry_run: bool = False) ->
         done = f"{files} in {commits}, {report.n_failed:,} failed, {report.n_remaining:,} remaining"
         what = f"{files} would be committed, in {commits}" if dry_run else done
         print(printable(f"{args.repo}: {what}."), flush=True)
-    if dry_run:
-        return REMAINS if report.errors else 0
-    return 1 if report.n_failed else REMAINS if report.n_remaining else 0
+    is_left = report.errors if dry_run else report.n_remaining
+    return 1 if report.n_failed else REMAINS if is_left else 0
 
 
 def _hide_bars_of_the_client() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from hashlib import sha1
@@ -89,9 +89,12 @@ class Sync:
         data, complete = self._waiting()
         finals = [pair for dataset in complete if not self._has_failed(dataset) for pair in self._finals(dataset)]
         there = self._again(lambda: self._there([*data, *finals], head))
-        left = sum(1 for shard, _ in data if shard.name not in there)
-        datasets = {sidecar.dataset["id"] for shard, sidecar in finals if sidecar.dataset and shard.name not in there}
-        self.report.n_committed = len(data) + len(finals)
+        for pair in data:
+            if self._is_taken(pair, there):
+                self._refused(pair[0], self._taken)
+        left = sum(1 for pair in data if not there.get(pair[0].name) and not self._is_taken(pair, there))
+        datasets = {sidecar.dataset["id"] for shard, sidecar in finals if sidecar.dataset and not there.get(shard.name)}
+        self.report.n_committed = len(data) + len(finals) - self.report.n_failed
         self.report.n_commits = -(-left // self._most) + len(datasets)
 
     def run(self, create_pr: bool) -> None:
@@ -178,13 +181,16 @@ class Sync:
             self._commit_batch(batch[middle:])
 
     def _attempt(self, batch: Sequence[_Pair]) -> None:
+        # A conflict may come after a part of them was settled.
+        batch = [pair for pair in batch if self.staging.exists(f"{PENDING_DIRNAME}/{pair[0].name}")]
         head = self._hub.head()
         there = self._there(batch, head)
-        self._settle([pair for pair in batch if pair[0].name in there], head)
-        left = [pair for pair in batch if pair[0].name not in there]
-        # A conflict may come after a part of them was settled.
-        left = [pair for pair in left if self.staging.exists(f"{PENDING_DIRNAME}/{pair[0].name}")]
-        if left:
+        self._settle([pair for pair in batch if there.get(pair[0].name)], head)
+        left = [pair for pair in batch if not there.get(pair[0].name)]
+        for pair in left:
+            if self._is_taken(pair, there):
+                self._fail(pair[0], self._taken)
+        if left := [pair for pair in left if not self._is_taken(pair, there)]:
             with ExitStack() as opened:
                 # Two stagings of a dataset share shards.
                 once = {(shard.path_in_repo, sidecar.sha256): (shard, sidecar) for shard, sidecar in left}
@@ -233,16 +239,32 @@ class Sync:
             raise RefusedError("it is not what was staged: its bytes have changed since")
         return made
 
-    def _there(self, batch: Sequence[_Pair], commit: str) -> set[str]:
-        """The names of those that the commit has."""
+    def _there(self, batch: Sequence[_Pair], commit: str) -> dict[str, bool]:
+        """The names of those whose path the commit has, and whether it has the same file there."""
         files = self._hub.files((shard.path_in_repo for shard, _ in batch), commit)
-        return {shard.name for shard, sidecar in batch if self._is_same(files.get(shard.path_in_repo), shard, sidecar)}
+        return {
+            shard.name: self._is_same(files[shard.path_in_repo], shard, sidecar)
+            for shard, sidecar in batch
+            if shard.path_in_repo in files
+        }
+
+    @staticmethod
+    def _is_taken(pair: _Pair, there: Mapping[str, bool]) -> bool:
+        """Whether another file has the path of a shard of rows: these are never replaced, files of datasets are."""
+        return pair[1].dataset is None and there.get(pair[0].name) is False
+
+    @property
+    def _taken(self) -> str:
+        return (
+            f"{self._hub.repo_id} has another file at this path. Stage the rows with another run_id; or delete the "
+            "file there, and call retry_failed"
+        )
 
     def _body(self, shard: StagedShard) -> bytes:
         return self.staging.read(f"{folder_of(shard)}/{shard.name}") or b""
 
-    def _is_same(self, remote: RemoteFile | None, shard: StagedShard, sidecar: Sidecar) -> bool:
-        if remote is None or remote.size != sidecar.size:
+    def _is_same(self, remote: RemoteFile, shard: StagedShard, sidecar: Sidecar) -> bool:
+        if remote.size != sidecar.size:
             return False
         if remote.sha256:
             return remote.sha256 == sidecar.sha256
@@ -265,6 +287,9 @@ class Sync:
 
     def _fail(self, shard: StagedShard, reason: str) -> None:
         move(self.staging, shard, FAILED_DIRNAME, failed={"reason": printable(reason), "at": now()})
+        self._refused(shard, reason)
+
+    def _refused(self, shard: StagedShard, reason: str) -> None:
         self.report.n_failed += 1
         self.report.errors.append(printable(f"{shard.path_in_repo} was refused: {reason}"))
 
@@ -306,7 +331,8 @@ class Sync:
                 "failed/ says why. retry_failed gives it to the next sync again."
             )
         head = self._hub.head()
-        if len(self._there(finals, head)) == len(finals):
+        there = self._there(finals, head)
+        if all(there.get(shard.name) for shard, _ in finals):
             self._settle(finals, head)
             return
         operations: list[CommitOperationAdd | CommitOperationDelete] = []
@@ -333,7 +359,7 @@ class Sync:
         data = self._data(SYNCED_DIRNAME, dataset)
         there = self._there(data, self._hub.head())
         for shard, _ in data:
-            if shard.name not in there:
+            if not there.get(shard.name):
                 move(self.staging, shard, PENDING_DIRNAME, synced=None)
                 self._committed.discard(shard.name)
         self._commit_shards(self._data(PENDING_DIRNAME, dataset))
