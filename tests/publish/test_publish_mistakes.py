@@ -133,6 +133,16 @@ def test_no_repository_is_made_for_what_is_no_dataset(server: hub.Server, tmp_pa
     assert sorted(one.name for one in tmp_path.iterdir()) == ["hub", "notes"]
 
 
+def test_nothing_is_left_of_what_could_not_be_staged(server: hub.Server, points: Path) -> None:
+    before = sorted(points.parent.iterdir())
+    assert "path_in_repo is `../a`" in refused(publish(server, "dataset", points, REPO, "--path-in-repo", "../a"))
+    assert "404: Invalid rev id: dev" in refused(publish(server, "dataset", points, REPO, "--revision", "dev"))
+    (shard,) = points.glob("*0001.safetensors")
+    shard.unlink()
+    assert f"{shard} is missing" in refused(publish(server, "dataset", points, REPO))
+    assert sorted(points.parent.iterdir()) == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_dataset_beside_which_nothing_can_be_written_is_staged_elsewhere(server: hub.Server, points: Path) -> None:
     points.parent.chmod(0o555)

@@ -20,7 +20,7 @@ _LOCK = "_publish.lock"
 
 def publish_dataset(args: argparse.Namespace) -> int:
     require("publish", ("huggingface_hub",))
-    from safetensors_spark.publish import retry_failed, stage_dataset
+    from safetensors_spark.publish import list_pending, retry_failed, stage_dataset
     from safetensors_spark.publish._stage_dataset import read_manifest
 
     if not Path(args.path).is_dir():
@@ -37,7 +37,12 @@ def publish_dataset(args: argparse.Namespace) -> int:
     with _alone(staging, args):
         # What an earlier run has left goes on.
         retry_failed(staging)
-        stage_dataset(args.path, staging_dir=staging, path_in_repo=args.path_in_repo)
+        try:
+            stage_dataset(args.path, staging_dir=staging, path_in_repo=args.path_in_repo)
+        except Exception:
+            if not list_pending(staging):
+                _remove(staging)
+            raise
         report = sync_to(staging, args)
         if not (report.n_failed or report.n_remaining):
             _remove(staging)
@@ -48,7 +53,11 @@ def _make_repository(args: argparse.Namespace) -> None:
     from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError
 
     try:
-        HubRepo(args.repo, "dataset", args.revision or "main", None).make(private=not args.public)
+        hub = HubRepo(args.repo, "dataset", args.revision or "main", None)
+        hub.make(private=not args.public)
+        if args.revision:
+            # Before anything is staged.
+            hub.head()
     except FailedError as error:
         raise SafetensorsSparkError(
             f"the Hub cannot be reached: {error}. Try again later; nothing was changed."

@@ -236,7 +236,7 @@ class HubRepo:
 
     def _denied(self, error: Exception) -> HubAccessError:
         advice = (
-            "Check its name, and that the token may write to it (`hf auth whoami`)."
+            "Check its name, that it is there already, and that the token may write to it (`hf auth whoami`)."
             if self._secret
             else "There is no token: log in with `hf auth login`, or set HF_TOKEN."
         )
