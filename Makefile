@@ -16,6 +16,11 @@ PUBLISH_GROUPS = --no-default-groups --extra publish --group publish
 LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
 LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 
+# What `--only` takes, by environment; `publish` has the third.
+BENCH_SPARK = write writer read shards
+BENCH_LOADERS = loaders sequences lookups
+BENCH_PIPELINES = pipelines
+
 # Each step ends with the time that it took.
 export TIMEFORMAT = == $@ took %0R s
 
@@ -45,14 +50,16 @@ soak: jar $(UV)
 	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
 	@PYTHONPATH=tests .venv-publish/bin/python tests/publish/soak.py $(SOAK)
 
-# Tables of how fast it is beside what else one could use; takes three quarters of an hour on a machine that does nothing else.
+# Tables of how fast it is beside what else one could use; takes an hour and a half on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)
-	@$(if $(filter loaders sequences lookups publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
-	@$(if $(filter write writer read shards loaders sequences lookups,$(BENCH)),true,PYTHONPATH=tests $(PUBLISH) run --quiet \
+	@$(if $(filter $(BENCH_LOADERS) $(BENCH_PIPELINES) publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES),$(BENCH)),true,PYTHONPATH=tests $(PUBLISH) run --quiet \
 	  $(PUBLISH_GROUPS) python -m benchmarks $(BENCH))
-	@$(if $(filter write writer read shards publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
-	@$(if $(filter write writer read shards publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) publish,$(BENCH)),true,$(MAKE) .venv-pipelines/made)
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) publish,$(BENCH)),true,.venv-pipelines/bin/python -m benchmarks $(BENCH))
 
 # A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
 jmh:
@@ -156,6 +163,13 @@ environments: jar $(UV)
 build: jar $(UV)
 	$(UV) build
 
+# What pipelines are compared with does not go together with what this project is developed with.
+.venv-pipelines/made: benchmarks/pipelines.txt jar $(UV)
+	$(UV) venv --quiet --clear .venv-pipelines
+	$(UV) pip install --quiet --python .venv-pipelines/bin/python --requirements benchmarks/pipelines.txt
+	$(UV) pip install --quiet --python .venv-pipelines/bin/python --no-deps --editable .
+	@touch $@
+
 jar:
 	@$(PYTHON) project/sbt.py --check-java
 	@$(PYTHON) project/jar.py >/dev/null
@@ -169,4 +183,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-ray .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-ray .mypy_cache .pytest_cache .hypothesis .ruff_cache

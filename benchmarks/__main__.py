@@ -9,16 +9,17 @@ from pathlib import Path
 
 from benchmarks.harness import Options
 
-# By environment: the one that has the loaders of training data runs what compares with them, and the one that has the
-# Hub's client alone what talks to a server of its API.
+# By environment: those that have the loaders of training data, or others that prepare records, run what compares with
+# them, and the one that has the Hub's client alone what talks to a server of its API.
 SPARK, LOADERS, PUBLISH = ("write", "writer", "read", "shards"), ("loaders", "sequences", "lookups"), ("publish",)
+PIPELINES = ("pipelines",)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, default=524288, help="embeddings of 1024 floats: 4096 bytes each")
     parser.add_argument(
-        "--only", choices=SPARK + LOADERS + PUBLISH, help="one of them; by default all of this environment"
+        "--only", choices=SPARK + LOADERS + PUBLISH + PIPELINES, help="one of them; by default all of this environment"
     )
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count")
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default that of temporary files")
@@ -29,7 +30,8 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="the jar of SemyonSinchenko/safetensors-spark, to read in turn")
     arguments = parser.parse_args()
     options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
-    here = LOADERS if find_spec("webdataset") else SPARK if find_spec("pyspark") else PUBLISH
+    marks = (("webdataset", LOADERS), ("datatrove", PIPELINES), ("pyspark", SPARK))
+    here = next((names for package, names in marks if find_spec(package)), PUBLISH)
     for name in [arguments.only] if arguments.only else here:
         # Imported when needed: no environment has what the others' benchmarks import.
         benchmark = import_module(f"benchmarks.{name}")

@@ -1,11 +1,11 @@
-"""Runs work in a process of its own, and looks at the memory that it and its workers take."""
+"""Runs work in a process of its own, and looks at the memory and the time of the cores that it and its workers take."""
 
 import multiprocessing
 import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,11 +27,13 @@ class Done(Generic[T]):
         anonymous: The most bytes of own memory that the process and its workers had together (RssAnon), without those
             that each had from its beginning.
         mapped: Of mapped files (RssFile); the page cache holds one copy for all of them.
+        cpu_seconds: Of all of them.
     """
 
     result: T
     anonymous: int
     mapped: int
+    cpu_seconds: float
 
 
 def apart(work: Callable[[], T]) -> Done[T]:
@@ -48,19 +50,23 @@ def apart(work: Callable[[], T]) -> Done[T]:
     assert process.pid is not None
     inherited = _sizes(os.getpid())[0]
     anonymous, mapped, begin = 0, 0, time.monotonic()
+    ticks: dict[int, int] = {}
     try:
         while not ours.poll(LOOK_SECONDS):
-            sizes = [_sizes(each) for each in _family(process.pid)]
+            family = list(_family(process.pid))
+            ticks |= _ticks(family)
+            sizes = [_sizes(each) for each in family]
             anonymous = max(anonymous, sum(max(0, own - inherited) for own, _ in sizes))
             mapped = max(mapped, sum(files for _, files in sizes))
             if time.monotonic() - begin > DEADLINE_SECONDS:
                 raise RuntimeError(f"not done in {DEADLINE_SECONDS} seconds")
+        ticks |= _ticks(_family(process.pid))
         result, failure = ours.recv()
     finally:
         _end(process)
     if failure:
         raise RuntimeError(failure)
-    return Done(result, anonymous, mapped)
+    return Done(result, anonymous, mapped, sum(ticks.values()) / os.sysconf("SC_CLK_TCK"))
 
 
 def settle() -> None:
@@ -103,6 +109,19 @@ def _sizes(pid: int) -> tuple[int, int]:
         return 0, 0
     sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.startswith("Rss")}
     return sizes.get("RssAnon", 0), sizes.get("RssFile", 0)
+
+
+def _ticks(pids: Iterable[int]) -> dict[int, int]:
+    """What processes have taken of the cores, for themselves and in the kernel; those that have ended are left out."""
+    found = {}
+    for pid in pids:
+        try:
+            # After the name, which may have spaces.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[pid] = int(fields[11]) + int(fields[12])
+    return found
 
 
 def _family(pid: int) -> Iterator[int]:
