@@ -170,7 +170,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 if start >= size:
                     answer, start, end = Answer({"error": "range"}, 416), 0, 0
                     status, headers = 416, {"Content-Range": f"bytes */{size}"}
-        content = b"" if answer.file else _text(answer).encode()
+        content = b"" if answer.file else _text(answer).encode(errors="surrogateescape")
         length = end - start if answer.file else len(content)
         if getattr(self, "_entry", None) is not None:
             self._entry.update(status=status, sent=0 if self.command == "HEAD" else length)

@@ -19,7 +19,8 @@ class Fault:
         skip: how many requests that match are answered as usual first.
         count: how many requests go wrong; None is all of them.
         status: the answer's, with `message`, `code` (`X-Error-Code`) and `headers`; the request is not carried out.
-        text: what is answered as it is, instead of JSON; the request is not carried out.
+        text: what is answered as it is, instead of JSON; the request is not carried out. Surrogates are bytes, as of
+            `surrogateescape`.
         drop: the connection is closed without an answer, `before` or `after` the request is carried out.
         delay: seconds before the request is carried out.
         rate: bytes in a second, of what is sent to the server and from it.

@@ -151,7 +151,7 @@ def test_a_token_that_the_server_repeats_is_not_shown(server: hub.Server, stagin
 _REQUESTS = ["datasets/me/points/revision", "paths-info", "preupload", "/commit/"]
 
 
-@pytest.mark.parametrize("text", ["<html>Log in</html>", "null", "{}"])
+@pytest.mark.parametrize("text", ["<html>Log in</html>", "null", "{}", "{\udcff}"])
 def test_an_answer_that_is_not_the_hubs_is_tried_again(server: hub.Server, staging: Path, text: str) -> None:
     stage_bytes(staging, "a.parquet")
     faults = [server.fail(path=path, text=text) for path in _REQUESTS]

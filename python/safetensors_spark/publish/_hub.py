@@ -24,6 +24,7 @@ from huggingface_hub.utils import parse_ratelimit_headers, validate_repo_id
 
 from safetensors_spark._errors import HubAccessError, InvalidWriteError, printable
 from safetensors_spark._files.secrets import without_secrets
+from safetensors_spark.publish._card import CARD
 
 # Paths that are asked for in one request.
 _ASKED = 500
@@ -165,6 +166,9 @@ class HubRepo:
         parent: str,
     ) -> str:
         """Commit, if the parent is still the last commit, and return the commit."""
+        for one in operations:
+            if isinstance(one, CommitOperationAdd) and one.path_in_repo == CARD:
+                _check_text(one)
         try:
             made = self._call(
                 lambda: self._api.create_commit(
@@ -208,7 +212,7 @@ class HubRepo:
             raise self._denied(error) from None
         except HfHubHTTPError as error:
             raise self._meaning(error) from None
-        except (JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
             # A proxy's page, for example.
             raise FailedError(
                 f"its answer is not one of the Hub ({type(error).__name__}: {self._text(error)})"
@@ -216,7 +220,6 @@ class HubRepo:
         except ValueError as error:
             # How the client says that LFS takes a file not at all, such as a file that is too large, or the Hub a card.
             is_refused = str(error).startswith(("LFS batch API returned errors", "Invalid metadata in README.md"))
-            is_refused |= isinstance(error, UnicodeDecodeError)
             raise (RefusedError if is_refused else FailedError)(self._text(error)) from None
         # What networks, and the libraries below, raise.
         except Exception as error:
@@ -261,6 +264,15 @@ class HubRepo:
             text = text.replace(self._secret, "***")
         text = printable(without_secrets(text))
         return f"{status}: {text:.500}" if status else f"{text:.500}"
+
+
+def _check_text(card: CommitOperationAdd) -> None:
+    # The client decodes it, and would say no more than for an answer that is no text.
+    with card.as_file() as file:
+        try:
+            file.read().decode()
+        except UnicodeDecodeError as error:
+            raise RefusedError(f"{CARD} is not UTF-8: {error}") from None
 
 
 def _is_repo_id(repo_id: str) -> bool:
