@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import fsspec
 import numpy as np
 import pytest
 
 import hub
 from forks import Fork
+from safetensors_spark import StagingBusyError
+from safetensors_spark._files.commit.lock_record import new_record
 from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark.dataset import write_dataset
 from safetensors_spark.publish import (
@@ -171,3 +174,28 @@ def test_a_sync_from_a_store_is_interrupted_before_any_change_and_goes_on(server
 
     assert in_fork(server, work, 300) > 25
     assert MANIFEST in tree(server)
+
+
+@pytest.mark.parametrize("step", ["upload", "commit"])
+def test_a_syncer_that_stood_still_while_another_took_over_leaves_the_rest_to_it(server: hub.Server, step: str) -> None:
+    def work() -> tuple[str, dict[str, Any], list[Any]]:
+        from safetensors_spark.publish._hub import HubRepo
+
+        stage_bytes(STAGING, "a.parquet")
+        done = getattr(HubRepo, step)
+
+        def taken_over(self: HubRepo, *arguments: Any) -> Any:
+            found = done(self, *arguments)
+            # As the other one does, five minutes later.
+            store.pipe_file("/staging/_commit.lock", new_record().text())
+            return found
+
+        store = fsspec.filesystem("memory")
+        with patch.object(HubRepo, step, taken_over), pytest.raises(StagingBusyError, match="has taken over") as error:
+            sync()
+        store.rm_file("/staging/_commit.lock")
+        return str(error.value), vars(sync()), server.history(REPO, trees=False)
+
+    _, report, commits = in_fork(server, work)
+    assert (report["n_committed"], report["n_remaining"], report["errors"]) == (1, 0, [])
+    assert len(commits) == 2

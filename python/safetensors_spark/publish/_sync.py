@@ -69,9 +69,12 @@ class Sync:
         max_retries: int,
         prefix: str,
         progress: Callable[[StagedShard, int], None],
+        check: Callable[[], None],
     ) -> None:
+        """`check` raises if another syncer has taken over."""
         self.staging, self._hub, self._state = staging, hub, state
         self._most, self._max_retries, self._prefix, self._progress = most, max_retries, prefix, progress
+        self._check = check
         self.report = SyncReport()
         self._waited = 0.0
         self._committed: set[str] = set()
@@ -208,6 +211,7 @@ class Sync:
             raise _StoppedError(
                 f"the budget of commits is spent: the next one may be made in {self._state.seconds_left:,.0f} s."
             )
+        self._check()
         begun = self._state.begin()
         try:
             commit = self._hub.commit(operations, message, parent)
@@ -279,6 +283,7 @@ class Sync:
             "commit": commit,
             "at": now(),
         }
+        self._check()
         for shard, sidecar in batch:
             if self.staging.exists(sidecar_of(f"{PENDING_DIRNAME}/{shard.name}")):
                 move(self.staging, shard, SYNCED_DIRNAME, synced=record, failed=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from safetensors_spark._errors import StagingBusyError
@@ -17,19 +17,28 @@ LOCK, OWNER = "_sync.lock", "_sync.owner"
 
 
 @contextmanager
-def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of the staging directory.
+def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[Callable[[], None]]:
+    """Hold the lock of the staging directory. Gives what checks that it is still held.
 
     On a file system the operating system gives the lock back when its holder dies. In a store the holder shows signs of
-    life, and another syncer waits until there were none for five minutes.
+    life, and another syncer waits until there were none for five minutes: so one that was stopped for longer has lost
+    the lock when it goes on.
 
     Raises:
-        StagingBusyError: another syncer has it.
+        StagingBusyError: another syncer has it, or, of the check, has taken it.
     """
     target = open_target(staging_dir)
     if not isinstance(target, LocalTarget):
-        with locked(target):
-            yield
+        with locked(target) as held:
+
+            def check() -> None:
+                if not held.is_held():
+                    raise StagingBusyError(
+                        f"{target.location} is being synced by another process, which has taken over because this one "
+                        "stood still for minutes. It goes on with what is pending: nothing is lost, or committed twice."
+                    )
+
+            yield check
         return
     from filelock import FileLock, Timeout
 
@@ -46,7 +55,7 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[None]:
     try:
         with explained(target.folder.path / OWNER):
             target.overwrite(OWNER, new_record().text())
-        yield
+        yield lambda: None
         target.delete(OWNER)
     finally:
         lock.release()

@@ -72,7 +72,7 @@ def sync_pending(
         NotADirectoryError: the staging directory is a file, or a folder of something else.
         HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
             stays pending.
-        StagingBusyError: another syncer is running.
+        StagingBusyError: another syncer is running, or has taken over from this one, which stood still for minutes.
         InvalidSidecarError: a sidecar is damaged.
     """
     require("publish", ("huggingface_hub",))
@@ -97,7 +97,7 @@ def sync_pending(
     check_staging(staging)
     hub = HubRepo(repo_id, repo_type, revision or "main", token)
 
-    def begun() -> Sync:
+    def begun(check: Callable[[], None] = lambda: None) -> Sync:
         return Sync(
             staging,
             hub,
@@ -106,13 +106,14 @@ def sync_pending(
             max_retries,
             commit_prefix,
             progress,
+            check,
         )
 
     if dry_run:
         return begun().dry_run()
-    with sync_lock(staging_dir):
+    with sync_lock(staging_dir) as check:
         # Another syncer may have written its state while this one waited.
-        sync = begun()
+        sync = begun(check)
         repair(staging)
         sync.run(create_pr)
         if keep is not None:
