@@ -278,8 +278,8 @@ def test_a_staging_directory_in_a_store_is_synced(server: hub.Server, staging: P
         @contextmanager
         def waited(place):
             SyncState(open_staging(place), 90, 3600).begin()
-            with lock(place):
-                yield
+            with lock(place) as check:
+                yield check
         _sync_pending.sync_lock = waited
         show(sync_pending(place, repo_id="me/points"))
         print(remaining_budget(place), [shard.path_in_repo for shard in list_pending(place)])
