@@ -24,6 +24,7 @@ MOST_FILES = 1000
 _LARGE = 10_000_000
 _LARGE_NAMES = re.compile(r"\.(safetensors|parquet|bin|npy|npz|zip|gz|arrow|pt)$")
 _PAGE = 1000
+_DISCUSSIONS = 10
 
 
 @dataclass
@@ -333,17 +334,19 @@ class Hub:
         branch = repo.pull("main", asked["title"])
         return Answer({"num": int(branch.rpartition("/")[2]), "pullRequest": True})
 
+    def list_discussions(self, request: Request, kind: str, name: str) -> Answer:
+        """The newest first, a page of them."""
+        repo, start = self.repo(request, kind, name), int(request.query.get("p", ["0"])[0]) * _DISCUSSIONS
+        found = [_discussion(repo, number) for number in sorted(repo.pulls, reverse=True)]
+        return Answer({"discussions": found[start : start + _DISCUSSIONS], "count": len(found), "start": start})
+
     def discussion(self, request: Request, kind: str, name: str, number: str) -> Answer:
         repo = self.repo(request, kind, name)
         if int(number) not in repo.pulls:
             raise RefusedError(404, "Discussion not found")
-        start, title = repo.pulls[int(number)]
-        status = "merged" if int(number) in repo.merged else "open"
-        return Answer({
-            "num": int(number), "title": title, "author": {"name": "me"}, "createdAt": repo.commits[0].at,
-            "status": status, "repo": {"name": name, "type": kind.rstrip("s")}, "isPullRequest": True, "events": [],
-            "changes": {"base": f"refs/heads/{start}"}, "filesWithConflicts": [], "diff": "",
-        })  # fmt: skip
+        changes = {"base": f"refs/heads/{repo.pulls[int(number)][0]}"}
+        about = {"events": [], "changes": changes, "filesWithConflicts": [], "diff": ""}
+        return Answer({**_discussion(repo, int(number)), **about})
 
     def merge(self, request: Request, kind: str, name: str, number: str) -> Answer:
         repo = self.repo(request, kind, name, write=True)
@@ -390,6 +393,14 @@ class Hub:
         if request.method == "GET":
             return Answer(self.faults.hits)
         return Answer(self.faults.add(**request.json()))
+
+
+def _discussion(repo: Repo, number: int) -> dict[str, Any]:
+    return {
+        "num": number, "title": repo.pulls[number][1], "author": {"name": "me"}, "createdAt": repo.commits[0].at,
+        "status": "merged" if number in repo.merged else "open",
+        "repo": {"name": repo.name, "type": repo.kind.rstrip("s")}, "isPullRequest": True,
+    }  # fmt: skip
 
 
 def _history(repo: Repo, trees: bool) -> Iterator[dict[str, Any]]:
@@ -448,6 +459,7 @@ _TABLE: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
     ("POST", f"{_API}/commit/(?P<revision>[^/]+)", Hub.commit),
     ("GET", f"{_API}/xet-(?P<action>read|write)-token/(?P<revision>[^/]+)", Hub.xet_token),
     ("POST", f"{_API}/discussions", Hub.discussions),
+    ("GET", f"{_API}/discussions", Hub.list_discussions),
     ("GET", rf"{_API}/discussions/(?P<number>\d+)", Hub.discussion),
     ("POST", rf"{_API}/discussions/(?P<number>\d+)/merge", Hub.merge),
     # Older clients also ask for a repository without an owner, which has none.

@@ -209,6 +209,34 @@ def test_a_pull_request_that_is_not_complete_is_continued(server: hub.Server, st
     assert found == {"refs/pr/1"}
 
 
+_OPENED = {"method": "POST", "path": "/discussions$"}
+_ASKED = {"method": "GET", "path": r"/discussions/\d+$", "status": 500}
+
+
+@pytest.mark.parametrize("fault", [{**_OPENED, "drop": "after"}, {**_OPENED, "drop": "before"}, _ASKED])
+@pytest.mark.parametrize("retries", [0, 3])
+def test_a_pull_request_is_opened_once_though_its_answer_is_lost(
+    server: hub.Server, staging: Path, fault: dict[str, Any], retries: int
+) -> None:
+    expected = shards(staging, 3)
+    number = server.fail(**fault)
+    first = sync(server, staging, create_pr=True, max_retries=retries)
+    assert server.hits(number) == 1
+    # Without another attempt the next sync goes on.
+    assert first["n_remaining"] == (0 if retries else 3)
+    if not retries:
+        assert sync(server, staging, create_pr=True)["n_remaining"] == 0
+    commits = server.history(REPO)[1:]
+    pulled = {path: one for path, one in commits[-1]["tree"].items() if path in expected}
+    assert (len(commits), pulled) == (1, expected)
+    code = "from huggingface_hub import HfApi\nprint(*HfApi().get_repo_discussions('me/points', repo_type='dataset'))"
+    assert run(server, staging, code).count("Discussion(") == 1
+    # The next ones are another pull request.
+    shards(staging, 1, first=3)
+    sync(server, staging, create_pr=True)
+    assert sidecar(staging, "synced", "s0003.parquet")["synced"]["revision"] == "refs/pr/2"
+
+
 def test_a_pull_request_that_was_merged_is_not_continued(server: hub.Server, staging: Path) -> None:
     shards(staging, 4)
     sync(server, staging, create_pr=True, max_batch=2, budget=1)

@@ -29,6 +29,8 @@ from safetensors_spark.publish._card import CARD
 # Paths that are asked for in one request.
 _ASKED = 500
 _REFUSED, _CONFLICT, _DENIED, _LIMITED = (400, 413, 422), (409, 412), (401, 403, 404), 429
+# Of pull requests that may get more commits.
+_OPEN = ("open", "draft")
 # Where the answer does not say how long to wait.
 _PAUSE_S = 60.0
 
@@ -138,7 +140,11 @@ class HubRepo:
             return Path(got).read_bytes()
 
     def pull_request(self, title: str) -> str:
-        """Open a pull request, and return its revision."""
+        """The revision of the open pull request with this title, which no other has. It is opened if there is none."""
+        found = self._call(lambda: list(self._api.get_repo_discussions(**self._of, discussion_type="pull_request")))
+        for one in found:
+            if one.title == title and one.status in _OPEN:
+                return str(one.git_reference)
         made = self._call(lambda: self._api.create_pull_request(**self._of, title=title))
         return str(made.git_reference)
 
@@ -149,7 +155,7 @@ class HubRepo:
             found = self._call(lambda: self._api.get_discussion_details(**self._of, discussion_num=number))
         except HubAccessError:
             return False
-        return found.status in ("open", "draft")
+        return found.status in _OPEN
 
     def upload(self, additions: Sequence[CommitOperationAdd]) -> None:
         """Send the bytes of large files, which no revision has yet."""

@@ -126,7 +126,8 @@ class Sync:
         if known is not None and not self._again(partial(self._hub.is_open, known)):
             known = None
         if waiting and known is None:
-            known = self._again(lambda: self._hub.pull_request(f"{self._prefix} {len(waiting)} files"))
+            title = self._state.title(self._repo, f"{self._prefix} {len(waiting)} files")
+            known = self._again(lambda: self._hub.pull_request(title))
             self._state.set_pull_request(self._repo, known)
         self._hub.revision = known or self._hub.revision
 

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any
 
 from safetensors_spark._files.json_text import parse_json
@@ -28,7 +29,7 @@ def remaining_budget(staging_dir: str | os.PathLike[str], *, budget: int = BUDGE
 
 
 class SyncState:
-    """The times of commits, and the pull request that is being filled."""
+    """The times of commits, and the pull request that is being opened or filled."""
 
     def __init__(self, staging: Staging, budget: int, window_s: float) -> None:
         self._staging, self._budget, self.window_s = staging, max(0, budget), window_s
@@ -77,7 +78,15 @@ class SyncState:
 
     def set_pull_request(self, repo: str, revision: str | None) -> None:
         others = {name: one for name, one in self._fields["pull_requests"].items() if name != repo}
-        self._put(pull_requests=others | ({repo: revision} if revision else {}))
+        opening = {name: one for name, one in self._fields["opening"].items() if name != repo}
+        self._put(pull_requests=others | ({repo: revision} if revision else {}), opening=opening)
+
+    def title(self, repo: str, text: str) -> str:
+        """The title of the pull request that is being opened, by which it is found when the answer is lost."""
+        if repo not in self._fields["opening"]:
+            self._put(opening=self._fields["opening"] | {repo: f"{text} ({token_hex(4)})"})
+        title: str = self._fields["opening"][repo]
+        return title
 
     def _put(self, **fields: Any) -> None:
         self._fields = {**self._fields, **fields}
@@ -91,7 +100,7 @@ def _read(staging: Staging) -> Mapping[str, Any]:
     except ValueError:
         found = {}
     fields = found if isinstance(found, dict) else {}
-    commits, pulls = fields.get("commits"), fields.get("pull_requests")
+    commits, pulls, opening = (fields.get(name) for name in ("commits", "pull_requests", "opening"))
     return {
         **fields,
         "commits": [one for one in commits if type(one) in (int, float)] if isinstance(commits, list) else [],
@@ -99,5 +108,8 @@ def _read(staging: Staging) -> Mapping[str, Any]:
             repo: one for repo, one in pulls.items() if isinstance(one, str) and _PULL_REQUEST.fullmatch(one)
         }
         if isinstance(pulls, dict)
+        else {},
+        "opening": {repo: one for repo, one in opening.items() if isinstance(one, str)}
+        if isinstance(opening, dict)
         else {},
     }
