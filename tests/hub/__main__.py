@@ -104,6 +104,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.command, path, query, dict(self.headers), base, user, may_write, self._read, self._save
         )  # fmt: skip
         answer = self.server.hub.answer(request)
+        for fault in faults:
+            if fault.entries is not None:
+                answer.value = [{**one, **fault.entries} for one in answer.value]
         if any(fault.drop == "after" for fault in faults):
             raise _CutError
         return answer

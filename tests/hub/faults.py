@@ -26,6 +26,7 @@ class Fault:
         rate: bytes in a second, of what is sent to the server and from it.
         cut: the connection is closed after so many bytes of an upload or of an answer.
         move: somebody else commits to the branch before the request is carried out.
+        entries: what is said of each file instead of the truth, where files are asked for.
     """
 
     method: str = ""
@@ -43,6 +44,7 @@ class Fault:
     rate: float | None = None
     cut: int | None = None
     move: bool = False
+    entries: Mapping[str, Any] | None = None
 
     def matches(self, method: str, path: str) -> bool:
         return self.method in ("", method) and bool(re.search(self.path, path))

@@ -5,11 +5,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
 import pytest
 
 import hub
-from safetensors_spark.publish import list_pending, move_to, prune_orphans, remaining_budget
+from safetensors_spark._files.manifest import MANIFEST
+from safetensors_spark.dataset import write_dataset
+from safetensors_spark.publish import list_pending, move_to, prune_orphans, remaining_budget, stage_dataset
 from staging_samples import files, stage_bytes
 from syncing import REPO, run, sync, tree
 
@@ -187,3 +191,44 @@ def test_sidecars_are_read_a_few_times_however_many_datasets_wait(server: hub.Se
         print(report.n_committed, len(reads) / report.n_committed < 20, len(reads))
     """)  # fmt: skip
     assert said.startswith("48 True"), said
+
+
+_WRONG = {"lfs": {"oid": "0" * 64, "size": 1, "pointerSize": 1}}
+_SHORT = {**_WRONG, "oid": "0" * 40, "size": 1}
+
+
+@pytest.mark.parametrize(("entries", "left"), [(_WRONG, 0), ({"lfs": None}, 0), (_SHORT, 1)])
+def test_a_hub_that_tells_wrong_digests_gets_each_file_once_and_the_sync_ends(
+    server: hub.Server, staging: Path, tmp_path: Path, entries: dict[str, Any], left: int
+) -> None:
+    rows = [{"x": np.arange(3000, dtype=np.float32).reshape(10, 300)}]
+    write_dataset(rows, tmp_path / "points", batch_size=4)
+    stage_dataset(tmp_path / "points", staging_dir=staging)
+    stage_bytes(staging, "a.parquet")
+    server.fail(path="paths-info", entries=entries, count=None)
+    report = sync(server, staging)
+    # A shard of another length than the manifest says is as good as none: the manifest waits.
+    assert (report["n_remaining"], report["n_failed"], len(report["errors"])) == (left, 0, left)
+    assert (MANIFEST in tree(server)) == (left == 0)
+    # Shards that seem to be others are sent again, and the client makes no commit of what is there.
+    commits = [commit["id"] for commit in server.history(REPO)[1:]]
+    assert (report["commit_oids"], report["n_commits"]) == (commits, len(commits))
+    assert remaining_budget(staging) == 90 - len(commits)
+    server.heal()
+    assert sync(server, staging)["n_remaining"] == 0
+    synced = [name for name in files(staging)["synced"] if not name.endswith(".meta.json")]
+    assert (len(synced), len(server.history(REPO))) == (5, 3)
+    assert {MANIFEST, "data/a.parquet"} < set(tree(server))
+
+
+def test_a_shard_of_rows_with_a_wrong_digest_is_not_taken_for_committed(server: hub.Server, staging: Path) -> None:
+    stage_bytes(staging, "a.parquet")
+    server.fail(path="paths-info", entries=_WRONG, count=None)
+    server.fail(method="POST", path="/commit/", drop="after")
+    report = sync(server, staging)
+    assert (report["n_committed"], report["n_failed"], report["n_remaining"]) == (0, 1, 0)
+    assert "has another file at this path" in report["errors"][0]
+    server.heal()
+    run(server, staging, "retry_failed(staging)")
+    assert sync(server, staging)["n_committed"] == 1
+    assert len(server.history(REPO)) == 2

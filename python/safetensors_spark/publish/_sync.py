@@ -222,6 +222,10 @@ class Sync:
         except Exception:
             self._state.withdraw(begun)
             raise
+        if commit == parent:
+            # The client commits nothing where each file is there already, whatever the tree says of it.
+            self._state.withdraw(begun)
+            return commit
         self.report.n_commits += 1
         self.report.commit_oids.append(commit)
         return commit
