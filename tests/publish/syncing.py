@@ -20,8 +20,8 @@ import json, os, sys
 from pathlib import Path
 from safetensors_spark import *
 from safetensors_spark.publish import *
-from safetensors_spark.publish import _sync
-_sync._FIRST_PAUSE_S = 0.01
+from safetensors_spark.publish import _retries
+_retries._FIRST_PAUSE_S = 0.01
 staging = Path(os.environ["STAGING"])
 def sync(**options): return sync_pending(staging, repo_id="me/points", **options)
 def show(report): print(json.dumps(vars(report)))
@@ -53,9 +53,9 @@ def publish(
     """`safetensors-spark publish` with these arguments. Variables of its environment that are None are not set."""
 
     def work() -> None:
-        from safetensors_spark.publish import _sync
+        from safetensors_spark.publish import _retries
 
-        _sync._FIRST_PAUSE_S = 0.01
+        _retries._FIRST_PAUSE_S = 0.01
         module_work("safetensors_spark", ["publish", *map(str, args)])()
 
     changed = {**server.environment(token, xet), **variables}

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import io
-import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from hashlib import sha1
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 from safetensors_spark._errors import printable
 from safetensors_spark._files.manifest import MANIFEST, parse_manifest
 from safetensors_spark.publish._card import CARD
-from safetensors_spark.publish._hub import ConflictError, FailedError, HubRepo, LimitedError, RefusedError, RemoteFile
+from safetensors_spark.publish._hub import FailedError, HubRepo, RefusedError, RemoteFile
 from safetensors_spark.publish._published import changed_card, missing_shards, place, replaced_files
+from safetensors_spark.publish._retries import Retries, StoppedError
 from safetensors_spark.publish._sidecar import Sidecar, now, sidecar_of
 from safetensors_spark.publish._staged import (
     StagedShard,
@@ -39,18 +38,7 @@ from safetensors_spark.publish._superseded import manifests, prefix_of, remove_s
 from safetensors_spark.publish._sync_report import SyncReport
 from safetensors_spark.publish._sync_state import SyncState
 
-_LOGGER = logging.getLogger("safetensors_spark")
-
-# Seconds before the second attempt; each pause is twice as long as the one before.
-_FIRST_PAUSE_S = 1.0
-_LONGEST_PAUSE_S = 60.0
-
 _Pair = tuple[StagedShard, Sidecar]
-_T = TypeVar("_T")
-
-
-class _StoppedError(Exception):
-    """What is left stays pending, for this reason."""
 
 
 class _IncompleteError(Exception):
@@ -73,17 +61,17 @@ class Sync:
     ) -> None:
         """`check` raises if another syncer has taken over."""
         self.staging, self._hub, self._state = staging, hub, state
-        self._most, self._max_retries, self._prefix, self._progress = most, max_retries, prefix, progress
+        self._most, self._prefix, self._progress = most, prefix, progress
+        self._again = Retries(max_retries, state.window_s)
         self._check = check
         self.report = SyncReport()
-        self._waited = 0.0
         self._committed: set[str] = set()
 
     def dry_run(self) -> SyncReport:
         try:
             self._again(self._hub.check_branch)
             self._plan(self._again(self._hub.head))
-        except _StoppedError as stopped:
+        except StoppedError as stopped:
             self.report.errors.append(printable(str(stopped)))
         self.report.n_remaining = sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
         return self.report
@@ -108,7 +96,7 @@ class Sync:
             if create_pr:
                 self._to_pull_request()
             self._run()
-        except _StoppedError as stopped:
+        except StoppedError as stopped:
             self.report.errors.append(printable(str(stopped)))
         self.report.n_committed = len(self._committed)
         self.report.n_remaining = lost + sum(1 for _ in pairs(self.staging, PENDING_DIRNAME))
@@ -209,7 +197,7 @@ class Sync:
     ) -> str:
         self._hub.upload([one for one in operations if isinstance(one, CommitOperationAdd)])
         if self._state.remaining < 1:
-            raise _StoppedError(
+            raise StoppedError(
                 f"the budget of commits is spent: the next one may be made in {self._state.seconds_left:,.0f} s."
             )
         self._check()
@@ -380,32 +368,6 @@ class Sync:
     def _files(self, folder: str, dataset: str) -> list[_Pair]:
         """The files of a dataset, without a look into the sidecars of all others."""
         return [pair for pair in pairs(self.staging, folder, dataset_file(dataset, "")) if _is_of(pair[1], dataset)]
-
-    # -- Failures ----------------------------------------------------------------------------------------------------
-
-    def _again(self, call: Callable[[], _T]) -> _T:
-        """Make a call again where that may help. Raises `_StoppedError` if it does not."""
-        pause, failures = _FIRST_PAUSE_S, 0
-        while True:
-            try:
-                return call()
-            except LimitedError as error:
-                self._wait(max(error.seconds, pause), str(error))
-            except (ConflictError, FailedError) as error:
-                failures += 1
-                if failures > self._max_retries:
-                    raise _StoppedError(f"the Hub failed {failures} times, the last time with: {error}") from None
-                _LOGGER.warning("The Hub: %s. It is tried again in %.0f s.", printable(str(error)), pause)
-                time.sleep(pause)
-            pause = min(_LONGEST_PAUSE_S, pause * 2)
-
-    def _wait(self, seconds: float, text: str) -> None:
-        """Wait as the Hub says, for no longer than a window of the budget in all."""
-        self._waited += seconds
-        if self._waited > self._state.window_s:
-            raise _StoppedError(f"the Hub asks to wait for {seconds:,.0f} s ({text})")
-        _LOGGER.warning("The Hub asks to wait for %.0f s (%s).", seconds, printable(text))
-        time.sleep(seconds)
 
 
 def _in_order(waiting: Sequence[_Pair]) -> list[_Pair]:
