@@ -30,7 +30,9 @@ EXTRAS = (
     Extra("mlflow", ("mlflow", "alembic", "sqlalchemy"), "`safetensors_spark.mlflow`"),
     Extra("torch", ("torch",), "`safetensors_spark.torch`"),
     Extra("publish", ("huggingface_hub", "pyarrow"), "`safetensors_spark.publish`"),
-    Extra("pipeline", ("cloudpickle", "fsspec", "orjson", "pyarrow", "zstandard"), "`safetensors_spark.pipeline`"),
+    Extra(
+        "pipeline", ("cloudpickle", "fsspec", "isal", "orjson", "pyarrow", "zstandard"), "`safetensors_spark.pipeline`"
+    ),
     Extra("ray", ("ray",), "pipelines on Ray"),
     Extra("vortex", ("vortex",), "Vortex files in pipelines"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),

@@ -60,7 +60,7 @@ def test_the_same_rows_are_the_same_bytes(tmp_path: Path, files: Path, backend: 
 @pytest.mark.parametrize(
     ("suffix", "compress"),
     [
-        ("gz", gzip.compress),
+        ("gz", lambda text: gzip.compress(text[:100]) + gzip.compress(text[100:])),
         ("zst", lambda text: zstandard.compress(text[:100]) + zstandard.compress(text[100:])),
         ("xz", lzma.compress),
         ("bz2", bz2.compress),
@@ -73,6 +73,29 @@ def test_compressed_lines_are_read(suffix: str, compress: Any, tmp_path: Path) -
     path.write_bytes(compress(LINES)[:-20])
     with pytest.raises(PipelineError, match=f"a.jsonl.{suffix} cannot be read"):
         list(load_jsonl(str(path)))
+
+
+@pytest.mark.parametrize("place", [3, 60, -6])
+def test_a_gzip_file_whose_bytes_have_changed_is_named(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    content = bytearray(gzip.compress(LINES * 100))
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(PipelineError, match=r"a.jsonl.gz cannot be read: .*\. Copy it again, or leave it out."):
+        list(load_jsonl(str(path)))
+
+
+def test_lines_are_counted_in_long_files(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = {"a": "x" * 1000}
+    lines = [json.dumps(row), *[json.dumps(row)] * 998, '{"a": NaN}', "{", *[json.dumps(row)] * 500]
+    path.write_text("\n".join(lines))
+    found = load_jsonl(str(path))
+    rows = [next(found) for _ in range(1000)]
+    assert rows[:999] == [row] * 999
+    assert math.isnan(rows[999]["a"])
+    with pytest.raises(PipelineError, match=r"a.jsonl, line 1001 is not JSON"):
+        next(found)
 
 
 def test_lines_that_are_no_json_are_named(tmp_path: Path, sync: MakeBackend) -> None:

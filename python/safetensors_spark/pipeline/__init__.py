@@ -12,7 +12,7 @@ Needs `pip install "safetensors-spark[pipeline]"`. Errors are those of `safetens
 
 from safetensors_spark._extras import require
 
-require("pipeline", ("cloudpickle", "fsspec", "orjson", "pyarrow", "zstandard"))
+require("pipeline", ("cloudpickle", "fsspec", "isal", "orjson", "pyarrow", "zstandard"))
 
 from safetensors_spark.pipeline import counters  # noqa: E402
 from safetensors_spark.pipeline._backend import (  # noqa: E402

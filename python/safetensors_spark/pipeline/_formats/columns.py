@@ -55,13 +55,15 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     count = 0
     while some := list(islice(records, _AT_ONCE)):
-        for one in _names(place, some):
-            if one not in schema.names:
-                raise PipelineError(
-                    f"{place}: a record has the column `{one}`, which "
-                    f"{'the schema' if is_given else 'no record before'} has: {', '.join(schema.names)}. Give {method} "
-                    "a `schema` with it, or `select` the columns to write."
-                )
+        _check(place, some)
+        further = set().union(*some).difference(schema.names)
+        if further:
+            one = next(name for name in _names(some) if name in further)
+            raise PipelineError(
+                f"{place}: a record has the column `{one}`, which "
+                f"{'the schema' if is_given else 'no record before'} has: {', '.join(schema.names)}. Give {method} "
+                "a `schema` with it, or `select` the columns to write."
+            )
         yield pa.RecordBatch.from_arrays([_array(place, field, some, count, method) for field in schema], schema=schema)
         count += len(some)
 
@@ -79,7 +81,8 @@ def _array(place: str, field: pa.Field, records: list[Any], before: int, method:
 
 def _schema(place: str, records: list[Any], method: str) -> pa.Schema:
     fields = []
-    for name in _names(place, records):
+    _check(place, records)
+    for name in _names(records):
         try:
             fields.append((name, pa.array([record.get(name) for record in records]).type))
         except _UNFIT as error:
@@ -90,11 +93,14 @@ def _schema(place: str, records: list[Any], method: str) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _names(place: str, records: list[Any]) -> list[str]:
+def _check(place: str, records: list[Any]) -> None:
     for record in records:
         if not isinstance(record, dict):
             raise PipelineError(
                 f"{place}: a row is a {type(record).__name__}, but columns need dictionaries. Make one in a `map` "
                 "before."
             )
+
+
+def _names(records: list[Any]) -> list[str]:
     return list(dict.fromkeys(key for record in records for key in record))

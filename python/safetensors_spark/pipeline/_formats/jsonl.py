@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,10 +13,12 @@ from safetensors_spark.pipeline._expression import of_rows
 from safetensors_spark.pipeline._formats.reading import Bad, explained, opened
 from safetensors_spark.pipeline._operations import Load
 
+# Bytes of lines that are parsed at a time.
+_READ_BYTES = 256 << 10
 # Lines that are written at a time.
 _LINES = 512
-# Of gzip. The highest one, which is 9, takes twice the time for a hundredth of the size.
-_LEVEL = 6
+# Of ISA-L, whose highest is 3: a tenth of the time of zlib's level 6, and a fifteenth more bytes.
+_LEVEL = 3
 
 
 def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
@@ -34,20 +35,35 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
 def _records(path: str, bad: Bad) -> Iterator[Any]:
     from orjson import JSONDecodeError, loads
 
+    count = 0
     with explained(path), opened(path) as file:
-        for number, line in enumerate(file, 1):
+        while lines := file.readlines(_READ_BYTES):
             try:
-                record = loads(line)
+                records = list(map(loads, lines))
             except JSONDecodeError:
-                if not line.strip():
-                    continue
-                try:
-                    # It takes what orjson does not: NaN and long integers.
-                    record = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    bad(line, PipelineError(f"{without_secrets(path)}, line {number} is not JSON: {error}"))
-                    continue
-            yield record
+                yield from _one_by_one(path, lines, count, bad)
+            else:
+                yield from records
+            count += len(lines)
+
+
+def _one_by_one(path: str, lines: list[bytes], before: int, bad: Bad) -> Iterator[Any]:
+    """The records of lines some of which orjson does not take."""
+    from orjson import JSONDecodeError, loads
+
+    for number, line in enumerate(lines, before + 1):
+        try:
+            record = loads(line)
+        except JSONDecodeError:
+            if not line.strip():
+                continue
+            try:
+                # It takes what orjson does not: NaN and long integers.
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                bad(line, PipelineError(f"{without_secrets(path)}, line {number} is not JSON: {error}"))
+                continue
+        yield record
 
 
 def _having(path: str, columns: tuple[str, ...], records: Iterable[Any]) -> Iterator[Any]:
@@ -81,8 +97,10 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
 @contextmanager
 def _compressed(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
     if name.endswith(".gz"):
+        from isal.igzip import IGzipFile
+
         # Without name and time, so that the same rows are the same bytes.
-        with gzip.GzipFile("", "wb", _LEVEL, file, 0) as content:
+        with IGzipFile("", "wb", _LEVEL, file, 0) as content:  # type: ignore[no-untyped-call]
             yield cast(BinaryIO, content)
     elif name.endswith((".zst", ".zstd")):
         import zstandard
