@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from safetensors_spark._errors import PipelineBusyError, PipelineError
+from safetensors_spark._files.commit.host_lock import host_lock
 from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock import locked
-from safetensors_spark._files.commit.lock_record import new_record, parse_record
 from safetensors_spark._files.commit.target import Target, open_target
 from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._plan import Plan
@@ -23,7 +23,7 @@ from safetensors_spark.pipeline._shard_file import ShardFile
 
 FOLDER, QUARANTINE = "_pipeline", "_quarantine"
 MANIFEST = "manifest.json"
-_LOCK, _OWNER = "run.lock", "run.owner"
+_LOCK = "run"
 
 
 class RunFolder:
@@ -88,28 +88,18 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Let no other run work here. Raises `PipelineBusyError` if one does."""
-        self._target.make()
-        if not isinstance(self._target, LocalTarget):
+        if isinstance(self._target, LocalTarget):
+            with host_lock(self._target, _LOCK, self._busy):
+                yield
+        else:
             with locked(self._target):
                 yield
-            return
-        from filelock import FileLock, Timeout
 
-        lock = FileLock(self._target.folder.path / _LOCK, timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            record = parse_record(self._target.read(_OWNER) or b"")
-            owner = f"process {record.process} on {record.host}, since {record.since}" if record else "another process"
-            raise PipelineBusyError(
-                f"{self.location} is the folder of a run of {owner}, which writes the same files. Wait until it has "
-                "ended, or end it."
-            ) from None
-        try:
-            self._target.overwrite(_OWNER, new_record().text())
-            yield
-        finally:
-            lock.release()
+    def _busy(self, owner: str) -> PipelineBusyError:
+        return PipelineBusyError(
+            f"{self.location} is the folder of a run of {owner}, which writes the same files. Wait until it has ended, "
+            "or end it."
+        )
 
 
 def run_location(plan: Plan, output: str | None, work_dir: str | None, code: str) -> str:

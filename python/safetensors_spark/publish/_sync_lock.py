@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from safetensors_spark._errors import StagingBusyError
+from safetensors_spark._files.commit.host_lock import host_lock
 from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock import locked
-from safetensors_spark._files.commit.lock_record import new_record, parse_record
 from safetensors_spark._files.commit.target import open_target
-from safetensors_spark.publish._local_staging import explained
 
-LOCK, OWNER = "_sync.lock", "_sync.owner"
+_NAME = "_sync"
 
 
 @contextmanager
@@ -40,22 +40,9 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[Callable[[], None
 
             yield check
         return
-    from filelock import FileLock, Timeout
-
-    target.make()
-    lock = FileLock(target.folder.path / LOCK, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        record = parse_record(target.read(OWNER) or b"")
-        owner = f"process {record.process} on {record.host}, since {record.since}" if record else "another process"
-        raise StagingBusyError(
-            f"{target.location} is being synced by {owner}. Wait until it has ended, or end it."
-        ) from None
-    try:
-        with explained(target.folder.path / OWNER):
-            target.overwrite(OWNER, new_record().text())
+    with host_lock(target, _NAME, partial(_busy, target.location)):
         yield lambda: None
-        target.delete(OWNER)
-    finally:
-        lock.release()
+
+
+def _busy(location: str, owner: str) -> StagingBusyError:
+    return StagingBusyError(f"{location} is being synced by {owner}. Wait until it has ended, or end it.")
