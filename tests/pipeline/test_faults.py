@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -195,6 +196,79 @@ def test_two_runs_do_not_write_the_same_files(tmp_path: Path) -> None:
 
     list(create_backend("sync", progress=False).execute(Dataset.from_list([1]).map(inner).write_jsonl(out)))
     assert (tmp_path / "out" / "0.jsonl").read_text() == '{"a":"outer"}\n'
+
+
+_FULL = """
+import resource, signal, sys
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+from safetensors_spark.pipeline import Dataset, create_backend
+
+made = [{"key": row % 7, "text": f"{row}" * 20} for row in range(2000)]
+rows = Dataset.from_list(range(3)).flat_map(lambda shard: made)
+grouped = rows.group_by(lambda row: row["key"], lambda key, found: [key, len(list(found))], num_output_shards=1)
+datasets = {
+    "out/": rows.write_jsonl("out/{shard}.jsonl"),
+    "stage-1/": grouped.write_jsonl("out/{shard}.jsonl"),
+    "data/": rows.write_safetensors("data", batch_size=500),
+}
+list(create_backend("processes", 2, progress=False).execute(datasets[sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("place", ["out/", "stage-1/", "data/"])
+def test_a_full_disk_is_told_with_the_file_and_leaves_nothing_half(place: str, tmp_path: Path) -> None:
+    # Files of more than some bytes cannot be written, as on a disk that is full.
+    command = [sys.executable, "-c", _FULL, place]
+    done = subprocess.run([*command, "full"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert re.search(
+        rf"OSError: .* {tmp_path}/\S*{place}\S* cannot be written: File too large\. .*Make room", done.stderr
+    )
+    assert not [path for path in tmp_path.glob("[od]*/*") if path.is_file()]
+    subprocess.run([*command, "roomy"], cwd=tmp_path, capture_output=True, check=True)
+    found = [json.loads(line) for path in sorted(tmp_path.glob("out/*.jsonl")) for line in path.open()]
+    if place == "out/":
+        assert [row["text"] for row in found] == [f"{row}" * 20 for _ in range(3) for row in range(2000)]
+    elif place == "stage-1/":
+        assert found == [[key, 3 * len(range(key, 2000, 7))] for key in range(7)]
+    else:
+        from safetensors_spark.dataset import open_dataset
+
+        assert len(open_dataset(tmp_path / "data")) == 6000
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".draft")]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_chunk_that_was_damaged_gives_no_wrong_rows(damage: str, files: Path, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+
+    def counted(key: str, rows: Iterator[Any]) -> list[Any]:
+        if not ready.exists():
+            raise ValueError("not yet")
+        return [key, sum(1 for _ in rows)]
+
+    rows = Dataset.from_files(files, "**/*.gz").load_jsonl()
+    grouped = rows.group_by(lambda row: row["kind"], counted, num_output_shards=1)
+    dataset = grouped.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl")
+    backend = create_backend("sync", progress=False)
+    with pytest.raises(ValueError, match="not yet"):
+        backend.execute(dataset)
+    chunk = min((tmp_path / "out" / "_pipeline").glob("*/stage-1/*"))
+    content = bytearray(chunk.read_bytes())
+    content[100] ^= 1
+    chunk.write_bytes(content[: len(content) // 2] if damage == "cut" else content)
+    ready.touch()
+    if damage == "changed":
+        with pytest.raises(PipelineError, match=rf"{chunk} is not what a stage has written: .* Delete it"):
+            backend.execute(dataset)
+        chunk.unlink()
+    (path,) = backend.execute(dataset)
+    assert [json.loads(line) for line in Path(path).read_text().splitlines()] == [
+        [f"k{kind}", 200] for kind in range(5)
+    ]
 
 
 SCRIPT = """

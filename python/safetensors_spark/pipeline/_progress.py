@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,6 +13,30 @@ from safetensors_spark.pipeline._plan import Stage
 from safetensors_spark.pipeline._shard_file import Footer
 
 _SECONDS = 60.0
+
+
+@dataclass
+class _Made:
+    """What this run has made of a stage."""
+
+    total: int
+    shards: int
+    rows: int = 0
+    bytes: int = 0
+    _begun: float = field(default_factory=time.monotonic)
+
+    def add(self, footer: Footer) -> None:
+        self.shards += 1
+        self.rows += footer.rows
+        self.bytes += footer.bytes
+
+    def __str__(self) -> str:
+        """Rows, bytes that were written, and how many in a second."""
+        seconds = max(time.monotonic() - self._begun, 1e-3)
+        parts = [f"{self.rows:,} rows", f"{self.rows / seconds:,.0f} rows/s"]
+        if self.bytes:
+            parts += [f"{self.bytes / 1e6:,.1f} MB", f"{self.bytes / 1e6 / seconds:,.1f} MB/s"]
+        return ", ".join(parts)
 
 
 class Progress:
@@ -28,29 +53,26 @@ class Progress:
 
 
 class Lines(Progress):
-    """A line for each stage, and one a minute."""
+    """A line a minute."""
 
     def __init__(self) -> None:
         self._said = time.monotonic()
-        self._state: dict[int, list[int]] = {}
+        self._stages: dict[int, _Made] = {}
 
     def begin(self, number: int, stage: Stage, made: int) -> None:
-        self._state[number] = [made, stage.shards, 0, 0]
+        self._stages[number] = _Made(stage.shards, made)
 
     def advance(self, number: int, footer: Footer) -> None:
-        state = self._state[number]
-        state[0] += 1
-        state[2] += footer.rows
-        state[3] += footer.bytes
+        made = self._stages[number]
+        made.add(footer)
         now = time.monotonic()
         if now - self._said >= _SECONDS:
             self._said = now
-            done, total, rows, size = state
-            print(f"stage {number + 1}: {done} of {total} shards, {rows:,} rows, {size:,} bytes", file=sys.stderr)
+            print(f"stage {number + 1}: {made.shards} of {made.total} shards, {made}", file=sys.stderr, flush=True)
 
 
 class Bars(Progress):
-    """A bar for each stage."""
+    """A bar of shards for each stage."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -61,27 +83,24 @@ class Bars(Progress):
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rows]:,} rows {task.fields[size]}"),
+            TextColumn("{task.fields[made]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
         )
-        self._tasks: dict[int, Any] = {}
-        self._totals: dict[int, list[int]] = {}
+        self._stages: dict[int, tuple[Any, _Made]] = {}
         self._drawn.start()
 
     def begin(self, number: int, stage: Stage, made: int) -> None:
         name = stage.name if len(stage.name) <= 40 else f"{stage.name[:37]}..."
-        self._tasks[number] = self._drawn.add_task(
-            f"stage {number + 1}: {name}", total=stage.shards, completed=made, rows=0, size=""
-        )
-        self._totals[number] = [0, 0]
+        # Names may have brackets, which are Rich's markup.
+        text = f"stage {number + 1}: {name}".replace("[", r"\[")
+        bar = self._drawn.add_task(text, total=stage.shards, completed=made, made="")
+        self._stages[number] = bar, _Made(stage.shards, made)
 
     def advance(self, number: int, footer: Footer) -> None:
-        totals = self._totals[number]
-        totals[0] += footer.rows
-        totals[1] += footer.bytes
-        size = f"{totals[1] / 1e6:,.1f} MB" if totals[1] else ""
-        self._drawn.update(self._tasks[number], advance=1, rows=totals[0], size=size)
+        bar, made = self._stages[number]
+        made.add(footer)
+        self._drawn.update(bar, advance=1, made=str(made))
 
     def close(self) -> None:
         with suppress(Exception):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from safetensors_spark._files.commit.local_target import LocalTarget, sync_folder
 from safetensors_spark._files.commit.target import Target, open_target
@@ -34,7 +35,7 @@ def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = place.with_name(f".{place.name}.{uuid.uuid4().hex[:12]}{DRAFT_SUFFIX}")
         try:
-            with draft.open("xb") as file:
+            with io.BufferedWriter(_Draft(draft, place)) as file:
                 yield file
                 file.flush()
                 if durable:
@@ -52,6 +53,25 @@ def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO
             yield file
         target.make(name.rpartition("/")[0])
         target.put(local, name)
+
+
+class _Draft(io.FileIO):
+    """A file that says of a full disk what could not be written. What computes the rows may meet one of its own."""
+
+    def __init__(self, draft: Path, place: Path) -> None:
+        super().__init__(draft, "x")
+        self._place = place
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            why = error.strerror or error
+            raise OSError(
+                error.errno,
+                f"{self._place} cannot be written: {why}. Nothing of it is left. Make room, and run the pipeline "
+                "again: it goes on.",
+            ) from error
 
 
 def delete_all_drafts(paths: Iterable[str]) -> None:

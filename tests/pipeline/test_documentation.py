@@ -1,0 +1,93 @@
+"""The examples of docs/pipelines.md run, and its table of faults names what is tested."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+import examples
+from safetensors_spark.dataset import open_dataset
+from sbt import ROOT
+
+# The rows of the table in "What happens when", and what shows them.
+_FAULTS: dict[str, tuple[str, ...]] = {
+    "a function raises": (
+        "test_faults.test_an_exception_is_raised_at_once_as_it_is",
+        "test_ray.test_an_error_of_a_function_is_its_own_class_and_not_tried_again",
+        "test_spark.test_an_error_of_a_function_ends_what_else_runs_and_is_not_tried_again",
+    ),
+    '`on_error="quarantine"`': (
+        "test_faults.test_rows_that_fail_are_kept_apart",
+        "test_faults.test_rows_without_a_key_are_kept_apart",
+    ),
+    "a worker dies": (
+        "test_faults.test_a_worker_that_dies_costs_its_shard_one_attempt",
+        "test_ray.test_a_shard_whose_worker_died_is_made_by_another",
+        "test_ray.test_a_shard_that_kills_each_worker_is_named",
+        "test_spark.test_a_shard_that_was_lost_is_made_again",
+    ),
+    "a connection is lost": (
+        "test_faults.test_a_lost_connection_is_tried_three_times",
+        "test_ray.test_a_connection_that_is_always_lost_is_named",
+        "test_spark.test_a_connection_that_is_always_lost_is_named",
+    ),
+    "a node of Ray is gone": ("test_ray.test_shards_of_a_node_that_is_gone_are_made_on_others",),
+    "the run is killed": (
+        "test_faults.test_a_run_that_was_killed_goes_on",
+        "test_ray.test_a_driver_that_was_ended_goes_on_when_it_is_started_again",
+    ),
+    "the same pipeline runs again": (
+        "test_faults.test_what_was_made_is_not_made_again",
+        "test_fingerprint.test_other_code_of_the_project_is_other_code",
+    ),
+    "Ctrl-C": ("test_faults.test_ctrl_c_ends_workers",),
+    "the caller is killed": ("test_faults.test_workers_end_with_a_killed_caller",),
+    "two runs write the same files": ("test_faults.test_two_runs_do_not_write_the_same_files",),
+    "a disk is full": ("test_faults.test_a_full_disk_is_told_with_the_file_and_leaves_nothing_half",),
+    "an input file is cut off or damaged": (
+        "test_files.test_compressed_lines_are_read",
+        "test_files.test_a_gzip_file_whose_bytes_have_changed_is_named",
+    ),
+    "rows between stages were damaged on the disk": ("test_faults.test_a_chunk_that_was_damaged_gives_no_wrong_rows",),
+    "a dataset's task or commit fails": ("test_files.test_a_dataset_appears_at_once_or_not_at_all",),
+}
+
+_SCRIPT = """
+from safetensors_spark.pipeline import Dataset, flow_backend
+
+def main():
+    rows = Dataset.from_list(range(4)).map(lambda number: {"number": number})
+    print(list(flow_backend().execute(rows.write_jsonl("of-script/{shard}.jsonl"))))
+"""
+
+
+def test_the_examples_of_pipelines(tmp_path: Path) -> None:
+    # What the examples read, and do not write.
+    (tmp_path / "in").mkdir()
+    texts = [f" some words of {number} " for number in range(10)]
+    rows = [{"text": text, "score": number / 10} for number, text in enumerate(texts)]
+    with gzip.open(tmp_path / "in" / "a.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    examples.run(tmp_path, "docs/pipelines.md", more={"XDG_CACHE_HOME": str(tmp_path / "cache")}, but="--backend ray")
+    written = pq.read_table(tmp_path / "out" / "data-00000-of-00001.parquet").to_pylist()
+    assert written == [{"text": text.strip(), "words": 4} for text in texts[6:]]
+    assert len(list((tmp_path / "of-script").glob("*.jsonl"))) == 4
+    pairs = [row for path in sorted(tmp_path.glob("functions/*.parquet")) for row in pq.read_table(path).to_pylist()]
+    samples = open_dataset(tmp_path / "functions-bytes")
+    assert len(samples) == len(pairs) > 1000
+    assert [sample["code"].tobytes().decode() for sample in samples] == [row["code"] for row in pairs]
+
+
+def test_each_row_of_the_table_of_faults_is_tested() -> None:
+    section = (ROOT / "docs/pipelines.md").read_text().partition("## What happens when")[2].partition("\nEach row")[0]
+    rows = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)
+    assert rows[1:] == list(_FAULTS)
+    for tests in _FAULTS.values():
+        for test in tests:
+            module, _, name = test.partition(".")
+            assert f"\ndef {name}(" in (Path(__file__).parent / f"{module}.py").read_text(), test
