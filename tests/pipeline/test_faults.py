@@ -121,7 +121,7 @@ def test_rows_that_fail_are_kept_apart(files: Path, tmp_path: Path, backend: Mak
         607,
         307,
         907,
-        '{"id": \n',
+        '{"id": ',
     ]
     assert lines[0]["error"] == "ValueError: no 7"
     assert "z.jsonl, line 2 is not JSON" in lines[-1]["error"]

@@ -217,7 +217,11 @@ class Dataset(Generic[T]):
         return self._then(Write(kind, place, skip_existing, options))
 
     def reshard(self, num_shards: int | None) -> Dataset[T]:
-        """The same rows in the same order, in so many shards. None changes nothing."""
+        """The same rows in the same order, in so many shards of about the same size. None changes nothing.
+
+        Directly behind a load, Parquet files are divided by their row groups and lines that are not compressed by their
+        bytes: nothing is exchanged.
+        """
         if num_shards is None:
             return self
         return self._then(Reshard(whole("reshard", num_shards, 1)))

@@ -21,6 +21,7 @@ from safetensors_spark.pipeline._operations import (
 )
 from safetensors_spark.pipeline._rules import optimized
 from safetensors_spark.pipeline._source import SourceShard, with_versions
+from safetensors_spark.pipeline._split import split_files
 
 _EXCHANGES = (GroupBy, Reshard, Gather, Join)
 
@@ -62,14 +63,14 @@ class Plan:
     source: str
     shards: tuple[SourceShard, ...]
     stages: tuple[Stage, ...]
+    bytes: int
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        size = sum(shard.bytes for shard in self.shards)
         head = f"source: {self.source}: {counted(len(self.shards), 'shard')}"
-        lines = [f"{head}, {counted(size, 'byte')}" if size else head]
+        lines = [f"{head}, {counted(self.bytes, 'byte')}" if self.bytes else head]
         for number, stage in enumerate(self.stages, 1):
             if stage.right is not None:
                 lines += [f"  right: {line}" for line in stage.right.lines()]
@@ -83,11 +84,18 @@ def plan_of(dataset: Dataset[Any]) -> Plan:
     """The plan of a dataset. Lists the files of its source."""
     if not isinstance(dataset, Dataset):
         raise TypeError(f"a backend executes a Dataset, not {type(dataset).__name__}")
-    shards = dataset.source.shards()
+    source, shards = str(dataset.source), dataset.source.shards()
     chain = optimized(dataset.operations)
+    size = sum(shard.bytes for shard in shards)
     if chain and isinstance(chain[0], Load):
         shards = with_versions(shards)
-    return Plan(str(dataset.source), tuple(shards), tuple(_stages(chain, len(shards))))
+        size = sum(shard.bytes for shard in shards)
+        if len(chain) > 1 and isinstance(chain[1], Reshard):
+            parts = split_files(shards, chain[0], chain[1].shards)
+            if parts is not None:
+                source = f"{source}: {counted(len(shards), 'file')} in parts"
+                shards, chain = parts, (chain[0], *chain[2:])
+    return Plan(source, tuple(shards), tuple(_stages(chain, len(shards))), size)
 
 
 def _stages(chain: tuple[Operation, ...], shards: int) -> list[Stage]:

@@ -32,6 +32,19 @@ class SourceShard:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class FilePart:
+    """A part of a file, which is the row of a path where files are divided.
+
+    Attributes:
+        start, end: from one to before another, in what the format divides a file by: row groups, or bytes.
+    """
+
+    path: str
+    start: int
+    end: int
+
+
 class Source(Protocol):
     def shards(self) -> list[SourceShard]: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
@@ -10,20 +11,20 @@ from typing import Any, BinaryIO, cast
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark.pipeline._expression import of_rows
+from safetensors_spark.pipeline._formats.lines import count_lines, lines_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained, opened
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._source import FilePart
 
-# Bytes of lines that are parsed at a time.
-_READ_BYTES = 256 << 10
 # Lines that are written at a time.
 _LINES = 512
 # Of ISA-L, whose highest is 3: a tenth of the time of zlib's level 6, and a fifteenth more bytes.
 _LEVEL = 3
 
 
-def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
-    """The records of a file, which errors tell by their lines."""
-    records = _records(path, bad)
+def read(path: str, load: Load, bad: Bad, part: FilePart | None = None) -> Iterator[Any]:
+    """The records of a file, which errors tell by their lines, or those of a part of its bytes."""
+    records = _records(path, bad, part or FilePart(path, 0, sys.maxsize))
     if load.filter is not None:
         records = filter(of_rows(load.filter), records)
     if load.columns is not None:
@@ -32,22 +33,22 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
     return records
 
 
-def _records(path: str, bad: Bad) -> Iterator[Any]:
+def _records(path: str, bad: Bad, part: FilePart) -> Iterator[Any]:
     from orjson import JSONDecodeError, loads
 
     count = 0
     with explained(path), opened(path) as file:
-        while lines := file.readlines(_READ_BYTES):
+        for lines in lines_of(file, part.start, part.end):
             try:
                 records = list(map(loads, lines))
             except JSONDecodeError:
-                yield from _one_by_one(path, lines, count, bad)
+                yield from _one_by_one(path, lines, part, count, bad)
             else:
                 yield from records
             count += len(lines)
 
 
-def _one_by_one(path: str, lines: list[bytes], before: int, bad: Bad) -> Iterator[Any]:
+def _one_by_one(path: str, lines: list[bytes], part: FilePart, before: int, bad: Bad) -> Iterator[Any]:
     """The records of lines some of which orjson does not take."""
     from orjson import JSONDecodeError, loads
 
@@ -61,9 +62,17 @@ def _one_by_one(path: str, lines: list[bytes], before: int, bad: Bad) -> Iterato
                 # It takes what orjson does not: NaN and long integers.
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:
-                bad(line, PipelineError(f"{without_secrets(path)}, line {number} is not JSON: {error}"))
+                place = _lines_before(part) + number
+                bad(line, PipelineError(f"{without_secrets(path)}, line {place} is not JSON: {error}"))
                 continue
         yield record
+
+
+def _lines_before(part: FilePart) -> int:
+    if not part.start:
+        return 0
+    with opened(part.path) as file:
+        return count_lines(file, part.start)
 
 
 def _having(path: str, columns: tuple[str, ...], records: Iterable[Any]) -> Iterator[Any]:

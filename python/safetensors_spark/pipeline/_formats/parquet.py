@@ -17,6 +17,7 @@ from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts
 from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._source import FilePart
 
 # Rows that become objects at a time.
 _READ_ROWS = 2048
@@ -24,18 +25,31 @@ _READ_ROWS = 2048
 _GROUP_ROWS, _GROUP_BYTES = 131_072, 64 << 20
 
 
-def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
-    """The records of a file. What the filter tells of a row group's statistics is not read."""
+def read(path: str, load: Load, bad: Bad, part: FilePart | None = None) -> Iterator[Any]:
+    """The records of a file, or of some row groups. What the filter tells of a row group's statistics is not read."""
     with explained(path):
-        for batch in _batches(path, load):
+        for batch in _batches(path, load, part):
             yield from records_of(batch, load.columns)
 
 
-def _batches(path: str, load: Load) -> Iterator[pa.RecordBatch]:
+def row_groups(path: str) -> list[int]:
+    """How many rows each row group of a file has."""
+    with explained(path):
+        groups = sorted(_fragment(path).row_groups, key=lambda group: group.id)
+        return [group.num_rows for group in groups]
+
+
+def _fragment(path: str, part: FilePart | None = None) -> Any:
     from fsspec.core import url_to_fs
 
     files, place = url_to_fs(checked_path(path))
     fragment = dataset.ParquetFileFormat().make_fragment(place, dataset_filesystem(files))
+    # `row_groups` of make_fragment is a set, which has another order.
+    return fragment if part is None else fragment.subset(row_group_ids=list(range(part.start, part.end)))
+
+
+def _batches(path: str, load: Load, part: FilePart | None) -> Iterator[pa.RecordBatch]:
+    fragment = _fragment(path, part)
     schema = fragment.physical_schema
     _check(path, schema, load)
     parts = conjuncts(load.filter) if load.filter is not None else []

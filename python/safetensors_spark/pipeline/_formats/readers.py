@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._formats.reading import Bad, format_of, raise_error
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._source import FilePart
 
 
 def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
     """The records of a file, as `load` says.
 
     Args:
+        path: of the file, or a part of a file.
         bad: gets a record that cannot be read, and the error.
     """
+    if isinstance(path, FilePart):
+        return _reader(path.path, load)(path.path, load, bad, path)
     if not isinstance(path, str):
         raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
+    return _reader(path, load)(path, load, bad)
+
+
+def _reader(path: str, load: Load) -> Callable[..., Iterator[Any]]:
     # Each format needs a library of its own.
     kind = format_of(path) if load.format == "file" else load.format
     module: Any = import_module(f"safetensors_spark.pipeline._formats.{kind}")
-    found: Iterator[Any] = module.read(path, load, bad)
-    return found
+    read: Callable[..., Iterator[Any]] = module.read
+    return read
 
 
 def load_file(path: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:

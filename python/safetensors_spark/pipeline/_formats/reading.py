@@ -51,6 +51,10 @@ def format_of(path: str) -> str:
     return found
 
 
+def is_compressed(path: str) -> bool:
+    return path.endswith(_COMPRESSED)
+
+
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
     """The file's bytes, without the compression that its name tells."""
@@ -70,7 +74,7 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
         # It takes a third of the time of Python's.
         try:
             with IGzipFile(fileobj=file, mode="rb") as content:  # type: ignore[no-untyped-call]
-                yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, content), _AT_ONCE))
+                yield cast(BinaryIO, content)
         except IsalError as error:  # type: ignore[misc]
             raise ValueError(str(error)) from None
     elif path.endswith((".zst", ".zstd")):

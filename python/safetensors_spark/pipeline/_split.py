@@ -1,0 +1,83 @@
+"""Files divided among shards where they are read, instead of their rows after it.
+
+Rows keep their order, and where a shard begins depends on the files alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+
+from safetensors_spark.pipeline._formats.reading import format_of, is_compressed
+from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._source import FilePart, SourceShard
+
+# Files whose row groups are asked for at the same time.
+_THREADS = 16
+
+
+def split_files(shards: Sequence[SourceShard], load: Load, count: int) -> list[SourceShard] | None:
+    """So many shards of the same files: by row groups of Parquet, or by bytes of lines that are not compressed.
+
+    None if the files cannot be divided into as many parts of about the same size.
+
+    Args:
+        shards: with versions and sizes, one for each file.
+    """
+    paths = [shard.rows[0] for shard in shards if len(shard.rows) == 1 and isinstance(shard.rows[0], str)]
+    if not paths or len(paths) < len(shards):
+        return None
+    kinds = {format_of(path) if load.format == "file" else load.format for path in paths}
+    if kinds == {"parquet"}:
+        from safetensors_spark.pipeline._formats.parquet import row_groups
+
+        with ThreadPoolExecutor(_THREADS) as threads:
+            sizes = list(threads.map(row_groups, paths))
+        # One shard gets the rows of a whole group.
+        if max((size for groups in sizes for size in groups), default=0) * count > 2 * sum(map(sum, sizes)):
+            return None
+        ranges = _by_groups(sizes, count)
+    elif kinds == {"jsonl"} and not any(map(is_compressed, paths)):
+        ranges = _by_bytes([shard.bytes for shard in shards], count)
+    else:
+        return None
+    return [_shard(shards, one) for one in ranges]
+
+
+# Of a shard: the number of a file, and where its part begins and ends.
+_Ranges = list[tuple[int, int, int]]
+
+
+def _by_bytes(sizes: Sequence[int], count: int) -> list[_Ranges]:
+    total, ends = sum(sizes), list(accumulate(sizes))
+    found: list[_Ranges] = []
+    for first, last in pairwise(total * number // count for number in range(count + 1)):
+        parts = zip(sizes, ends, strict=True)
+        cuts = [(max(first - end + size, 0), min(last - end + size, size)) for size, end in parts]
+        found.append([(file, begin, end) for file, (begin, end) in enumerate(cuts) if begin < end])
+    return found
+
+
+def _by_groups(sizes: Sequence[Sequence[int]], count: int) -> list[_Ranges]:
+    """A group belongs to the shard that its middle is in, of rows."""
+    total = sum(map(sum, sizes))
+    limits = [total * number // count for number in range(1, count)]
+    found: list[_Ranges] = [[] for _ in range(count)]
+    place = 0
+    for file, groups in enumerate(sizes):
+        for group, rows in enumerate(groups):
+            ranges = found[bisect_left(limits, place + rows / 2)]
+            place += rows
+            if ranges and ranges[-1][0] == file:
+                ranges[-1] = (file, ranges[-1][1], group + 1)
+            else:
+                ranges.append((file, group, group + 1))
+    return found
+
+
+def _shard(shards: Sequence[SourceShard], ranges: _Ranges) -> SourceShard:
+    rows = tuple(FilePart(shards[file].rows[0], begin, end) for file, begin, end in ranges)
+    version = " ".join(shards[file].version for file, _, _ in ranges)
+    return SourceShard(rows, version)
