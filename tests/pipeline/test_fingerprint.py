@@ -4,6 +4,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.conftest import MakeBackend
+from safetensors_spark.pipeline import Dataset
+from safetensors_spark.pipeline._fingerprint import fingerprint
 
 FUNCTIONS = """
 import json, sys
@@ -70,3 +77,42 @@ def test_other_code_of_the_project_is_other_code(tmp_path: Path) -> None:
     assert [name for name in before if before[name][0] == after[name][0]] == ["nothing_of_it"]
     # What it does is the same.
     assert run(30, "# A comment.\n\n")[0] == after
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(row): return ['{}' for _ in row]",
+        "def f(row): return sum('{}' for _ in row)",
+        "f = '{}'.join",
+        "import re\nf = re.compile('{}').match",
+        "import re\nP = re.compile('{}')\ndef f(row): return P.match(row)",
+        "import functools\n@functools.cache\ndef f(row): return '{}'",
+        "class C:\n K = frozenset(['{}'])\n def m(self, row): return row in self.K\nf = C().m",
+        "class B:\n def m(self): return '{}'\nclass C(B):\n def __call__(self, row): return self.m()\nf = C()",
+    ],
+)
+def test_another_text_in_the_code_is_other_code(code: str) -> None:
+    def of(text: str) -> str:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(code.format(text), names)
+        return fingerprint(names["f"])
+
+    assert of("a") == of("a")
+    assert of("a") != of("b")
+
+
+def test_each_operation_counts(tmp_path: Path, sync: MakeBackend) -> None:
+    def plus(number: int) -> Any:
+        return lambda row: row + number
+
+    rows = Dataset.from_list([[0, 1, 2]]).flat_map(list)
+    for numbers in ((1, 2, 3), (1, 2, 4), (1, 5, 4), (1, 5, 1)):
+        dataset = rows
+        for number in numbers:
+            dataset = dataset.map(plus(number))
+        for size in (1, 2):
+            list(sync().execute(dataset.window(size).write_jsonl(f"{tmp_path}/{{shard}}.jsonl")))
+            found = [row + sum(numbers) for row in range(3)]
+            expected = [found[start : start + size] for start in range(0, 3, size)]
+            assert [json.loads(line) for line in (tmp_path / "0.jsonl").read_text().splitlines()] == expected

@@ -6,6 +6,7 @@ modules of its own project that it names or imports. What an installed package h
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import dis
 import functools
@@ -21,16 +22,19 @@ from typing import Any
 
 _SITE = ("site-packages", "dist-packages")
 
+# What was met, by its id or a module's name, with its number. Values are kept: another one would get a freed one's id.
+_Seen = dict[int | str, tuple[int, Any]]
+
 
 def fingerprint(value: Any) -> str:
     """A short text, another one for other code or other values."""
     digest = blake2b(digest_size=16)
-    for part in _parts(value, set()):
+    for part in _parts(value, {}):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
 
-def _parts(value: Any, seen: set[int | str]) -> Iterator[bytes]:
+def _parts(value: Any, seen: _Seen) -> Iterator[bytes]:
     kind = type(value)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if value is None or isinstance(value, bool | int | float | complex | str):
@@ -39,13 +43,13 @@ def _parts(value: Any, seen: set[int | str]) -> Iterator[bytes]:
         yield bytes(value)
     elif id(value) in seen:
         # A function that names itself, or a list that has itself.
-        yield b"again"
+        yield f"again {seen[id(value)][0]}".encode()
     else:
-        seen.add(id(value))
+        seen[id(value)] = len(seen), value
         yield from _inside(value, seen)
 
 
-def _inside(value: Any, seen: set[int | str]) -> Iterator[bytes]:
+def _inside(value: Any, seen: _Seen) -> Iterator[bytes]:
     if isinstance(value, types.FunctionType):
         yield from _of_function(value, seen)
     elif isinstance(value, functools.partial):
@@ -73,12 +77,12 @@ def _inside(value: Any, seen: set[int | str]) -> Iterator[bytes]:
         yield from _of_object(value, seen)
 
 
-def _all(values: Any, seen: set[int | str]) -> Iterator[bytes]:
+def _all(values: Any, seen: _Seen) -> Iterator[bytes]:
     for one in values:
         yield from _parts(one, seen)
 
 
-def _of_function(function: types.FunctionType, seen: set[int | str]) -> Iterator[bytes]:
+def _of_function(function: types.FunctionType, seen: _Seen) -> Iterator[bytes]:
     yield f"{function.__module__}.{function.__qualname__}".encode()
     if _is_installed(function.__module__):
         yield _version_of(function.__module__).encode()
@@ -108,7 +112,7 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
-def _of_code(code: types.CodeType, package: str | None, seen: set[int | str]) -> Iterator[bytes]:
+def _of_code(code: types.CodeType, package: str | None, seen: _Seen) -> Iterator[bytes]:
     """Without files and lines, which change when something else in the file does. With what it imports."""
     yield code.co_code
     for names in (code.co_names, code.co_varnames, code.co_freevars):
@@ -116,9 +120,8 @@ def _of_code(code: types.CodeType, package: str | None, seen: set[int | str]) ->
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
             yield from _of_code(value, package, seen)
-        elif not (value is code.co_consts[0] and isinstance(value, str)):
-            # The first one may be the docstring.
-            yield from _parts(value, set())
+        else:
+            yield from _parts(value, {})
     for name in _imports(code, package):
         yield from _of_module(name, seen)
 
@@ -139,10 +142,10 @@ def _imports(code: types.CodeType, package: str | None) -> Iterator[str]:
             yield from (f"{name}.{one}" for one in names or ())
 
 
-def _of_module(name: str, seen: set[int | str]) -> Iterator[bytes]:
+def _of_module(name: str, seen: _Seen) -> Iterator[bytes]:
     if name in seen:
         return
-    seen.add(name)
+    seen[name] = len(seen), None
     if _is_installed(name):
         yield _version_of(name).encode()
         return
@@ -169,7 +172,7 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
-def _of_class(kind: type, seen: set[int | str]) -> Iterator[bytes]:
+def _of_class(kind: type, seen: _Seen) -> Iterator[bytes]:
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if _is_installed(kind.__module__):
         yield _version_of(kind.__module__).encode()
@@ -182,22 +185,26 @@ def _of_class(kind: type, seen: set[int | str]) -> Iterator[bytes]:
             value = value.__func__
         if isinstance(value, property):
             value = (value.fget, value.fset)
-        if isinstance(
-            value, types.FunctionType | type | tuple | str | int | float | bytes | list | dict | None.__class__
-        ):
+        if not isinstance(value, types.GetSetDescriptorType | types.MemberDescriptorType):
             yield name.encode()
             yield from _parts(value, seen)
     yield from _all(kind.__bases__, seen)
 
 
-def _of_object(value: Any, seen: set[int | str]) -> Iterator[bytes]:
+def _of_object(value: Any, seen: _Seen) -> Iterator[bytes]:
     """An object is its class and its state, as pickle takes it."""
     if isinstance(value, types.BuiltinFunctionType):
         yield f"{value.__module__}.{value.__qualname__}".encode()
+        if not isinstance(value.__self__, types.ModuleType):
+            yield from _parts(value.__self__, seen)
         return
     yield from _parts(type(value), seen)
+    if hasattr(value, "__wrapped__"):
+        # Of `functools.cache`, whose state is only its name.
+        yield from _parts(value.__wrapped__, seen)
+    reduce = copyreg.dispatch_table.get(type(value))
     try:
-        found = value.__reduce_ex__(4)
+        found = reduce(value) if reduce is not None else value.__reduce_ex__(4)
     except Exception:
         # An open file or a lock says nothing of what it does.
         return
