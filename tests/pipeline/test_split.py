@@ -110,6 +110,29 @@ def test_parts_of_a_file_that_has_changed_are_made_again(tmp_path: Path, sync: M
         assert "".join(Path(one).read_text() for one in sync().execute(dataset)) == text
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_parts_of_two_files_are_never_mixed(suffix: str, tmp_path: Path, sync: MakeBackend) -> None:
+    path = tmp_path / f"a.{suffix}"
+
+    def write(start: int) -> None:
+        rows = [{"id": number} for number in range(start, start + 100)]
+        if suffix == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=10)
+        else:
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def replaced(row: dict[str, Any]) -> dict[str, Any]:
+        if row["id"] == 130:
+            write(500)
+        return row
+
+    write(100)
+    dataset = Dataset.from_files(path).load_file().reshard(5).map(replaced)
+    with pytest.raises(PipelineError, match=rf"a\.{suffix} has changed since the plan divided it"):
+        sync().execute(dataset)
+    assert [row["id"] for row in sync().execute(dataset)] == list(range(500, 600))
+
+
 class _Ranged(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """As clients of stores are: files that are asked for ranges."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from safetensors_spark._errors import counted
+from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark._files.remote import version_of
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
@@ -38,11 +38,21 @@ class FilePart:
 
     Attributes:
         start, end: from one to before another, in what the format divides a file by: row groups, or bytes.
+        version: of the file that was divided; another one has other parts.
     """
 
     path: str
     start: int
     end: int
+    version: str = ""
+
+    def check(self) -> None:
+        """Raises `PipelineError` if the file is no longer the one that was divided."""
+        if shard_of_file(self.path, about_file(self.path)).version != self.version:
+            raise PipelineError(
+                f"{without_secrets(self.path)} has changed since the plan divided it, so its parts are not those of "
+                "one file. Run the pipeline again when nobody writes it."
+            )
 
 
 class Source(Protocol):

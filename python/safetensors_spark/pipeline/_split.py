@@ -78,6 +78,6 @@ def _by_groups(sizes: Sequence[Sequence[int]], count: int) -> list[_Ranges]:
 
 
 def _shard(shards: Sequence[SourceShard], ranges: _Ranges) -> SourceShard:
-    rows = tuple(FilePart(shards[file].rows[0], begin, end) for file, begin, end in ranges)
+    rows = tuple(FilePart(shards[file].rows[0], begin, end, shards[file].version) for file, begin, end in ranges)
     version = " ".join(shards[file].version for file, _, _ in ranges)
     return SourceShard(rows, version)

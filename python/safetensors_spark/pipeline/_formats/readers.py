@@ -20,10 +20,17 @@ def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
         bad: gets a record that cannot be read, and the error.
     """
     if isinstance(path, FilePart):
-        return _reader(path.path, load)(path.path, load, bad, path)
+        return _of_part(path, load, bad)
     if not isinstance(path, str):
         raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
     return _reader(path, load)(path, load, bad)
+
+
+def _of_part(part: FilePart, load: Load, bad: Bad) -> Iterator[Any]:
+    # And again behind it, since the file may be replaced or written to meanwhile.
+    part.check()
+    yield from _reader(part.path, load)(part.path, load, bad, part)
+    part.check()
 
 
 def _reader(path: str, load: Load) -> Callable[..., Iterator[Any]]:
