@@ -115,6 +115,13 @@ def test_only_what_is_certain_is_pushed(expression: Expr, is_pushed: bool) -> No
     assert (in_arrow(expression, SCHEMA) is not None) == is_pushed
 
 
+def test_text_that_is_no_utf8_is_in_no_column(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["x", None]}), tmp_path / "a.parquet")
+    for expression, expected in ((col("a") == "\udc80", []), (col("a").isin(["\udc80", "x"]), ["x"])):
+        rows = read(str(tmp_path / "a.parquet"), Load("parquet", filter=expression))
+        assert [row["a"] for row in rows] == expected
+
+
 def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.parquet")
     table = pa.table({"i": range(1000), "s": ["x" * 1000] * 1000})

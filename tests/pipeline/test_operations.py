@@ -46,6 +46,32 @@ def test_windows_end_where_the_function_says(backend: MakeBackend) -> None:
     assert list(backend().execute(dataset.window_by(below_ten, 0))) == [[5, 4], [6, 3], [12], [1]]
 
 
+def test_each_window_begins_with_a_state_of_its_own(backend: MakeBackend) -> None:
+    def below_ten(seen: Any, row: int) -> tuple[bool, Any]:
+        seen.append(row)
+        return sum(seen) < 10, seen
+
+    dataset = Dataset.from_list([[5, 4, 6, 3, 12, 1], [1, 2]]).flat_map(lambda row: row)
+    assert list(backend().execute(dataset.window_by(below_ten, []))) == [[5, 4], [6, 3], [12], [1], [1, 2]]
+
+
+def ten_times(row: Any) -> Any:
+    return row * 10
+
+
+def test_paths_that_were_written_are_rows(tmp_path: Path, backend: MakeBackend) -> None:
+    written = Dataset.from_list([[1, 2], [], [3]]).flat_map(list).write_jsonl(f"{tmp_path}/a/{{shard}}.jsonl")
+    paths = [f"{tmp_path}/a/{shard}.jsonl" for shard in range(3)]
+    assert list(backend().execute(written.count())) == [3]
+    again = written.load_jsonl().map(ten_times).write_jsonl(f"{tmp_path}/b/{{shard}}.jsonl")
+    assert list(backend().execute(again)) == [path.replace("/a/", "/b/") for path in paths]
+    assert [Path(tmp_path, "b", f"{shard}.jsonl").read_text() for shard in range(3)] == ["10\n20\n", "", "30\n"]
+    assert list(backend().execute(written.reshard(2))) == paths
+    names = [f"{shard} {path}" for shard, path in enumerate(paths)]
+    numbered = written.map_shard(lambda rows, shard: (f"{shard.shard_idx} {row}" for row in rows))
+    assert list(backend().execute(numbered)) == names
+
+
 def test_map_shard_gets_all_rows_and_the_shard(backend: MakeBackend) -> None:
     def numbered(rows: Iterator[str], shard: ShardInfo) -> Iterator[str]:
         for number, row in enumerate(rows):

@@ -95,10 +95,19 @@ def _is_comparable(kind: pa.DataType, value: Any) -> bool:
     if types.is_float64(kind):
         return type(value) is float and not math.isnan(value)
     if types.is_string(kind) or types.is_large_string(kind):
-        return type(value) is str
+        # Text that is no UTF-8 is in no column of Arrow's.
+        return type(value) is str and _is_utf8(value)
     if types.is_binary(kind) or types.is_large_binary(kind):
         return type(value) is bytes
     return False
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _has_floats(expression: Expr, schema: pa.Schema) -> bool:

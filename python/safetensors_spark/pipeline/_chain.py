@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -181,14 +182,14 @@ def _windows(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 def _windows_by(rows: Iterable[Any], fold: Callable[[Any, Any], tuple[bool, Any]], initial: Any) -> Iterator[list[Any]]:
     window: list[Any] = []
-    state = initial
+    state = deepcopy(initial)
     for row in rows:
         belongs, state = fold(state, row)
         if not belongs and window:
             yield window
             window = []
             # A row that does not belong even to an empty list begins one all the same.
-            _, state = fold(initial, row)
+            _, state = fold(deepcopy(initial), row)
         window.append(row)
     if window:
         yield window

@@ -124,7 +124,7 @@ class Dataset(Generic[T]):
         Args:
             folder_fn: gets a state and a row, and returns whether the row belongs to the list, and the next state. A
                 row that does not begins the next list, for which the function is called with the initial state.
-            initial_state: of each list.
+            initial_state: of each list, which gets a copy.
         """
         return self._then(WindowBy(_function("window_by", folder_fn), initial_state))
 

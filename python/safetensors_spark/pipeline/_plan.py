@@ -110,6 +110,10 @@ def _stages(chain: tuple[Operation, ...], shards: int) -> list[Stage]:
 
     for operation in chain:
         if not isinstance(operation, _EXCHANGES):
+            if operations and isinstance(operations[-1], Write):
+                # What follows is of the paths, of which each shard has one.
+                close(None)
+                begin, right = Reshard(count), None
             operations.append(operation)
             continue
         # The first rows are in the plan itself: what needs no work needs no stage.

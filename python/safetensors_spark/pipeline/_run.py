@@ -73,6 +73,7 @@ class Run:
             if not self._settings.resume:
                 for number in range(len(self._plan.stages)):
                     self.folder.delete_stage(_stage_name(number))
+                    self.folder.delete_stage(f"right-{number}")
             self._clean()
             # Workers that are killed leave drafts.
             stack.callback(self._clean)
@@ -156,7 +157,7 @@ class Run:
             return ()
         names = self._names[number - 1]
         if isinstance(stage.begin, Reshard):
-            return pieces_of(names, [one.footer.rows for one in before], shard, stage.shards)
+            return pieces_of(names, [one.rows_inside for one in before], shard, stage.shards)
         if isinstance(stage.begin, Join):
             return (Piece(names[shard]),)
         return tuple(map(Piece, names))

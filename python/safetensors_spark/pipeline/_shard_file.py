@@ -117,6 +117,11 @@ class ShardFile:
         frames = [Frame(*one) for one in found.pop("frames")]
         return Footer(**found), frames
 
+    @property
+    def rows_inside(self) -> int:
+        """How many rows the file has: of a shard that was written elsewhere, its path."""
+        return sum(frame.rows for frame in self.frames)
+
     def rows(self, frames: Iterable[Frame] | None = None) -> Iterator[Any]:
         """The rows of these frames, or of all, one frame in memory at a time."""
         for frame in self.frames if frames is None else frames:
