@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pipeline.conftest import MakeBackend
-from safetensors_spark import LostShardError
+from safetensors_spark import LostShardError, PipelineError
 from safetensors_spark.pipeline import Backend, Dataset, col, create_backend, get_shared
 
 pytestmark = pytest.mark.usefixtures("spark_cluster")
@@ -106,3 +106,32 @@ def test_an_error_of_a_function_ends_what_else_runs_and_is_not_tried_again(tmp_p
 def test_shared_objects() -> None:
     backend = on_spark().having(shared={"name": "of all"})
     assert list(backend.execute(Dataset.from_list([1]).map(lambda row: get_shared("name")))) == ["of all"]
+
+
+def test_a_dataframe_is_a_source(tmp_path: Path, spark_cluster: Any, sync: MakeBackend) -> None:
+    numbers = spark_cluster.range(0, 1000, 1, 5)
+    frame = numbers.selectExpr("id", "array(id, id) AS pair", "struct(id % 7 AS rest) AS part", "NULL AS nothing")
+
+    def attempted(row: dict[str, Any]) -> dict[str, Any]:
+        if row["id"] == 300 and once(tmp_path, "died"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row
+
+    rows = Dataset.from_dataframe(frame).map(attempted).filter(col("part")["rest"] != 3)
+    assert "DataFrame of id, pair, part, nothing: 5 shards" in str(on_spark().plan(rows))
+    found = list(on_spark().execute(rows))
+    assert found == [
+        {"id": number, "pair": [number, number], "part": {"rest": number % 7}, "nothing": None}
+        for number in range(1000)
+        if number % 7 != 3
+    ]
+    assert (tmp_path / "died").exists()
+    # Also behind a shuffle of Spark's, with one of ours after it, and never taken for made.
+    grouped = Dataset.from_dataframe(frame.groupBy("part").count())
+    for _ in range(2):
+        counts = grouped.group_by(lambda row: row["count"], lambda key, rows: [key, len(list(rows))])
+        assert sorted(on_spark().execute(counts)) == [[142, 1], [143, 6]]
+    with pytest.raises(PipelineError, match="rows of a Spark DataFrame are on Spark: execute the pipeline with"):
+        sync().execute(rows)
+    with pytest.raises(TypeError, match="takes a DataFrame of Spark, not list"):
+        Dataset.from_dataframe([1])

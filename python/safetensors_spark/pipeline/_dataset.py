@@ -31,7 +31,7 @@ from safetensors_spark.pipeline._operations import (
     Write,
 )
 from safetensors_spark.pipeline._reductions import count_rows, first_of_each, keep_first, merged, only
-from safetensors_spark.pipeline._source import DatasetSource, FileSource, ItemSource, Source
+from safetensors_spark.pipeline._source import DatasetSource, FileSource, FrameSource, ItemSource, Source
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -82,6 +82,19 @@ class Dataset(Generic[T]):
     def from_dataset(dataset: Any) -> Dataset[dict[str, Any]]:
         """The samples of a safetensors dataset that `open_dataset` has opened: those of a file are a shard."""
         return Dataset(DatasetSource(dataset)).flat_map(samples_of)
+
+    @staticmethod
+    def from_dataframe(frame: Any) -> Dataset[dict[str, Any]]:
+        """The rows of a Spark DataFrame as records, structs as dictionaries: those of a partition are a shard.
+
+        The Spark backend alone executes it, on executors, where the rows are. Each run computes the frame anew.
+        Planning runs the stages of Spark that come before the last one, to know the partitions.
+
+        Raises `PipelineError` for a frame of Spark Connect.
+        """
+        if not hasattr(frame, "columns"):
+            raise TypeError(f"from_dataframe takes a DataFrame of Spark, not {type(frame).__name__}")
+        return Dataset(FrameSource(frame))
 
     def _then(self, operation: Operation) -> Dataset[Any]:
         return Dataset(self.source, (*self.operations, operation))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from uuid import uuid4
 
 from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark._files.remote import version_of
@@ -116,6 +117,38 @@ class DatasetSource:
 
     def __str__(self) -> str:
         return f"dataset {self.dataset.samples.location}"
+
+
+@dataclass(frozen=True)
+class FramePartition:
+    """A partition of a Spark DataFrame, whose rows are on Spark's executors: only the driver has the frame."""
+
+    frame: Any
+    number: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FramePartition, (None, self.number)
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """The rows of a Spark DataFrame: those of a partition are a shard."""
+
+    frame: Any
+
+    def shards(self) -> list[SourceShard]:
+        if type(self.frame).__module__.startswith("pyspark.sql.connect"):
+            raise PipelineError(
+                "a DataFrame of Spark Connect has no partitions that tasks could read. Write it to Parquet, and begin "
+                "with `from_files`."
+            )
+        # Nobody knows whether it has the same rows again, so nothing that was made of it before counts.
+        version = uuid4().hex
+        partitions = range(self.frame.rdd.getNumPartitions())
+        return [SourceShard((FramePartition(self.frame, number),), version) for number in partitions]
+
+    def __str__(self) -> str:
+        return f"DataFrame of {', '.join(self.frame.columns)}"
 
 
 def shard_of_file(path: str, about: dict[str, Any]) -> SourceShard:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.commit.target import Target, open_target
 from safetensors_spark.pipeline import _shared as shared
 from safetensors_spark.pipeline import counters
@@ -20,6 +21,7 @@ from safetensors_spark.pipeline._operations import Gather, GroupBy, Join, RowOpe
 from safetensors_spark.pipeline._plan import Stage
 from safetensors_spark.pipeline._quarantine import Quarantine
 from safetensors_spark.pipeline._shard_file import Footer, FrameWriter, ShardFile
+from safetensors_spark.pipeline._source import FramePartition
 from safetensors_spark.pipeline._whole_file import whole_file
 from safetensors_spark.pipeline._writing import write_shard
 
@@ -80,8 +82,12 @@ class Task:
 Stop = threading.Event
 
 
-def run(work: Work, task: Task, stop: Stop | None = None) -> Footer:
-    """Make the shard. Raises what functions raise, with a note that says where."""
+def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | None = None) -> Footer:
+    """Make the shard. Raises what functions raise, with a note that says where.
+
+    Args:
+        rows: of the source, where only the worker has them; else those of the task.
+    """
     counted = counters.begin()
     shared.begin(work.shared)
     started = time.monotonic()
@@ -92,7 +98,7 @@ def run(work: Work, task: Task, stop: Stop | None = None) -> Footer:
     footer = Footer()
     try:
         target = open_target(work.folder)
-        rows = chain.run(_begin(work, task), _without_write(work.stage))
+        rows = chain.run(_begin(work, task) if rows is None else rows, _without_write(work.stage))
         with whole_file(target, task.name, durable=False) as file:
             writer = FrameWriter(file, frame_bytes(work.memory, work.stage.shards))
             if work.stage.write is not None and task.output is not None:
@@ -127,6 +133,11 @@ def _without_write(stage: Stage) -> tuple[RowOperation, ...]:
 def _begin(work: Work, task: Task) -> Iterator[Any]:
     begin = work.stage.begin
     if begin is None:
+        if any(isinstance(row, FramePartition) for row in task.rows):
+            raise PipelineError(
+                "rows of a Spark DataFrame are on Spark: execute the pipeline with `create_backend('spark')`, or write "
+                "the DataFrame to Parquet, and begin with `from_files`."
+            )
         return iter(task.rows)
     target = open_target(work.before)
     if isinstance(begin, GroupBy):

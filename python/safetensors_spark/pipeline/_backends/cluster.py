@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ def packed(work: Work) -> bytes:
     return bytes(cloudpickle.dumps((sys.path, cloudpickle.dumps(work, 5)), 5))
 
 
-def attempt(name: str, content: Callable[[], bytes], task: Task) -> tuple[bool, Any]:
+def attempt(name: str, content: Callable[[], bytes], task: Task, rows: Iterator[Any] | None = None) -> tuple[bool, Any]:
     """Whether the shard was made, with its footer or the error.
 
     Raises what another attempt may change, and nothing else: the cluster runs a task again that raises.
@@ -34,11 +34,12 @@ def attempt(name: str, content: Callable[[], bytes], task: Task) -> tuple[bool, 
     Args:
         name: of the work, which is another one for each.
         content: gets what `packed` has made of it.
+        rows: of the source, where the cluster has them here.
     """
     try:
         work = _work(name, content)
         _check_folder(work)
-        return True, run(work, task)
+        return True, run(work, task, rows=rows)
     except Exception as error:
         if is_temporary(error):
             raise

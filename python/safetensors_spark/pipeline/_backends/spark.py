@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 from uuid import uuid4
@@ -11,13 +11,14 @@ from uuid import uuid4
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._backends import cluster
 from safetensors_spark.pipeline._failures import LostWorkerError, received
 from safetensors_spark.pipeline._pool import ATTEMPTS
 from safetensors_spark.pipeline._shard_file import Footer
+from safetensors_spark.pipeline._source import FramePartition
 from safetensors_spark.pipeline._task import Task, Work
 
 # Seconds that cancelled jobs have to end.
@@ -39,6 +40,8 @@ class SparkPool:
         self._work: Work | None = None
         self._name = ""
         self._content: Any = None
+        # A partition for tasks that have their rows with them.
+        self._one = self._context.parallelize([0], 1)
 
     def start(self, work: Work, task: Task) -> Future[Footer]:
         if work is not self._work:
@@ -53,12 +56,17 @@ class SparkPool:
         return future
 
     def _run(self, future: Future[Footer], name: str, content: Any, task: Task) -> None:
-        def attempt(_: int) -> tuple[bool, Any]:
-            return cluster.attempt(name, lambda: bytes(content.value), task)
+        partition = next((row for row in task.rows if isinstance(row, FramePartition)), None)
+        is_frame = partition is not None
+
+        def attempt(rows: Iterable[Any]) -> list[tuple[bool, Any]]:
+            records = map(_record, rows) if is_frame else None
+            return [cluster.attempt(name, lambda: bytes(content.value), task, records)]
 
         try:
             self._context.addJobTag(self._tag)
-            ((succeeded, answer),) = self._context.parallelize([0], 1).map(attempt).collect()
+            source, number = (partition.frame.rdd, partition.number) if partition else (self._one, 0)
+            ((succeeded, answer),) = self._context.runJob(source, attempt, [number])
             if succeeded:
                 future.set_result(answer)
             else:
@@ -77,6 +85,10 @@ class SparkPool:
             wait(list(self._running), _PATIENCE)
         if self._content is not None:
             self._content.unpersist()
+
+
+def _record(row: Row) -> dict[str, Any]:
+    return row.asDict(recursive=True)
 
 
 def _context(spark: SparkSession) -> SparkContext:
