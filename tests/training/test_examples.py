@@ -1,5 +1,6 @@
 """The examples of README and of the documents run, from top to bottom."""
 
+import gzip
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,6 +15,9 @@ from safetensors_spark._commands.demo import checkpoint
 def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
     # What README's examples read, and do not write.
     pq.write_table(pa.table({"day": ["2025-06-01"] * 2, "user_id": ["user_7", "user_8"]}), tmp_path / "requests")
+    (tmp_path / "in").mkdir()
+    with gzip.open(tmp_path / "in" / "a.jsonl.gz", "wt") as file:
+        file.write('{"id": 1, "score": 0.25}\n{"id": 2, "score": 0.75}\n')
     model = checkpoint.folder()
     assert model is not None
     (tmp_path / "all-MiniLM-L6-v2").symlink_to(model)
@@ -22,6 +26,7 @@ def test_the_examples_of_readme_and_of_python(tmp_path: Path) -> None:
         of_hub = {name: value for name, value in server.environment().items() if name.startswith("HF_")}
         examples.run(tmp_path, "README.md", "docs/python.md", more=of_hub)
         assert "dataset_manifest.json" in server.history("me/points")[-1]["tree"]
+    assert pq.read_table(tmp_path / "out" / "00000.parquet").to_pylist() == [{"id": 2, "score": 0.75}]
     _, report = AutoModel.from_pretrained(tmp_path / "MiniLM-bf16", output_loading_info=True)
     # Lists or sets, by the version of transformers.
     assert not {*report["missing_keys"], *report["unexpected_keys"]}
