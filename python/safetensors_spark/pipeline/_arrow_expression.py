@@ -50,7 +50,7 @@ def in_arrow(expression: Expr, schema: pa.Schema) -> pc.Expression | None:
         return None if found is None else found[0].is_null()
     if operation == "isin":
         found = _column(arguments[0], schema)
-        if found is None or not arguments[1] or not all(_is_comparable(found[1], value) for value in arguments[1]):
+        if found is None or not arguments[1] or not all(is_comparable(found[1], value) for value in arguments[1]):
             return None
         # Null in a filter is as good as false; below `not` it is not.
         return pc.if_else(
@@ -62,17 +62,21 @@ def in_arrow(expression: Expr, schema: pa.Schema) -> pc.Expression | None:
 
 
 def _comparison(operation: str, left: Expr, right: Expr, schema: pa.Schema) -> pc.Expression | None:
-    if left.operation == "literal":
-        left, right, operation = right, left, _MIRRORED[operation]
+    operation, left, right = with_literal_last(operation, left, right)
     found = _column(left, schema)
     if found is None or right.operation != "literal":
         return None
     field, kind = found
     value = right.arguments[0]
-    if value is None or not _is_comparable(kind, value) or (operation == "not_equal" and types.is_floating(kind)):
+    if value is None or not is_comparable(kind, value) or (operation == "not_equal" and types.is_floating(kind)):
         return None
     result: pc.Expression = _PYTHON[operation](field, pa.scalar(value, kind))
     return result
+
+
+def with_literal_last(operation: str, left: Expr, right: Expr) -> tuple[str, Expr, Expr]:
+    """The same comparison, with a value that was first as the second."""
+    return (_MIRRORED[operation], right, left) if left.operation == "literal" else (operation, left, right)
 
 
 def _column(expression: Expr, schema: pa.Schema) -> tuple[pc.Expression, pa.DataType] | None:
@@ -84,7 +88,7 @@ def _column(expression: Expr, schema: pa.Schema) -> tuple[pc.Expression, pa.Data
     return None
 
 
-def _is_comparable(kind: pa.DataType, value: Any) -> bool:
+def is_comparable(kind: pa.DataType, value: Any) -> bool:
     """Whether Arrow compares a column of the type with the value as Python does."""
     if types.is_boolean(kind):
         return isinstance(value, bool)

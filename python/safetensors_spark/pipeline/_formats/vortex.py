@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,7 +14,7 @@ from safetensors_spark._errors import PipelineError
 from safetensors_spark._extras import require
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
-from safetensors_spark.pipeline._expression import columns_of, of_rows
+from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts, of_rows
 from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
 from safetensors_spark.pipeline._operations import Load
@@ -21,22 +23,29 @@ _READ_ROWS = 2048
 
 
 def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
-    """The records of a file."""
+    """The records of a file. What Vortex's scan computes of the filter is left to it."""
     require("vortex", ("vortex",))
     import vortex as vx
 
     with explained(path), _local(path) as local:
+        from safetensors_spark.pipeline._vortex_expression import in_vortex
+
         file = vx.open(str(local))
-        names = file.to_arrow().schema.names
+        schema = file.to_arrow().schema
+        names = schema.names
         for name in load.columns or ():
             if name not in names:
                 raise PipelineError(f"{without_secrets(path)} has no column `{name}`; it has {', '.join(names)}")
+        parts = conjuncts(load.filter) if load.filter is not None else []
+        pushed = [found for part in parts if (found := in_vortex(part, schema)) is not None]
+        rest = all_of([part for part in parts if in_vortex(part, schema) is None])
         needed = None
         if load.columns is not None:
-            further = columns_of(load.filter) if load.filter is not None else set()
+            further = columns_of(rest) if rest is not None else set()
             needed = [*load.columns, *(name for name in names if name in further - set(load.columns))]
-        keeps = None if load.filter is None else of_rows(load.filter)
-        for batch in file.to_arrow(needed, batch_size=_READ_ROWS):
+        keeps = None if rest is None else of_rows(rest)
+        condition = reduce(operator.and_, pushed) if pushed else None
+        for batch in file.to_arrow(needed, expr=condition, batch_size=_READ_ROWS):
             records = records_of(batch, None)
             if keeps is not None:
                 records = filter(keeps, records)
