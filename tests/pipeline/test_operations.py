@@ -46,6 +46,21 @@ def test_windows_end_where_the_function_says(backend: MakeBackend) -> None:
     assert list(backend().execute(dataset.window_by(below_ten, 0))) == [[5, 4], [6, 3], [12], [1]]
 
 
+@pytest.mark.parametrize("last", [2, 3])
+def test_a_function_that_raises_stop_iteration_loses_no_rows(last: int, sync: MakeBackend) -> None:
+    def fails(row: int) -> list[int]:
+        return [row if row < last else next(iter([]))]
+
+    rows = Dataset.from_list([[1, 2, 3]]).flat_map(list)
+    for dataset in (rows.map(fails), rows.filter(fails), rows.flat_map(fails)):
+        with pytest.raises(PipelineError, match=r"fails: the function raised StopIteration") as raised:
+            sync().execute(dataset)
+        assert f"In shard 0 of 1, row 1, of stage 1: {dataset.operations[0]}" in raised.value.__notes__[0]
+        (stage,) = sync(on_error="quarantine").execute(dataset).manifest["stages"]
+        assert (stage["rows"], stage["quarantined"]) == (last - 1, 4 - last)
+    assert list(sync().execute(rows.map(lambda row: row).take_per_shard(1))) == [1]
+
+
 def test_each_window_begins_with_a_state_of_its_own(backend: MakeBackend) -> None:
     def below_ten(seen: Any, row: int) -> tuple[bool, Any]:
         seen.append(row)

@@ -76,13 +76,14 @@ class Chain:
         # What itertools has costs no step of the interpreter for each row.
         match operation:
             case Map(function):
-                return map(function, rows)
+                return _to_the_end(operation, partial(map, function), rows)
             case Filter(function):
-                return filter(function, rows)
+                return _to_the_end(operation, partial(filter, function), rows)
             case FilterExpression(expression):
                 return filter(_of_records(operation, of_rows(expression)), rows)
             case FlatMap(function):
-                return itertools.chain.from_iterable(map(function, rows))
+                found = _to_the_end(operation, partial(map, function), rows)
+                return itertools.chain.from_iterable(found)
             case Select(columns):
                 return map(partial(_selected, columns), rows)
             case Load():
@@ -135,6 +136,33 @@ class Chain:
                 bad(row, error)
                 continue
             yield from _until_bad(iterator, row, bad)
+
+
+def _to_the_end(
+    operation: RowOperation, make: Callable[[Iterable[Any]], Iterable[Any]], rows: Iterable[Any]
+) -> Iterable[Any]:
+    """What is made of rows. A function that raises StopIteration would end them, and nobody would see it."""
+    end = _End()
+    return itertools.chain(make(itertools.chain(rows, end)), _checked(end, operation))
+
+
+class _End(Iterator[Any]):
+    """No row: it knows whether it was asked for one."""
+
+    is_reached = False
+
+    def __next__(self) -> Any:
+        self.is_reached = True
+        raise StopIteration
+
+
+def _checked(end: _End, operation: RowOperation) -> Iterator[Any]:
+    if not end.is_reached:
+        raise PipelineError(
+            f"{operation}: the function raised StopIteration, as `next(...)` does of an iterator that is empty. Give "
+            "`next` a default, or catch it."
+        )
+    yield from ()
 
 
 def _until_bad(iterator: Iterator[Any], row: Any, bad: Bad) -> Iterator[Any]:
