@@ -113,7 +113,7 @@ def test_rows_that_fail_are_kept_apart(files: Path, tmp_path: Path, backend: Mak
     assert kept == [row["id"] for row in ALL if row["id"] % 300 != 7] + [2000, 2002]
     lines = [
         json.loads(line)
-        for path in sorted((tmp_path / "out" / "_quarantine").iterdir())
+        for path in sorted((tmp_path / "out" / "_quarantine").rglob("*.jsonl"))
         for line in path.read_text().splitlines()
     ]
     assert [line["row"] if isinstance(line["row"], str) else line["row"]["id"] for line in lines] == [
@@ -128,6 +128,26 @@ def test_rows_that_fail_are_kept_apart(files: Path, tmp_path: Path, backend: Mak
     assert found.manifest["stages"][0]["quarantined"] == 5
 
 
+def test_rows_of_each_pipeline_are_kept_apart(tmp_path: Path, sync: MakeBackend) -> None:
+    def odd(row: int) -> int:
+        if row % 2:
+            return row
+        raise ValueError("even")
+
+    def kept() -> list[int]:
+        return [json.loads(path.read_text())["row"] for path in sorted((tmp_path / "_quarantine").rglob("*.jsonl"))]
+
+    left, right = (Dataset.from_list([number]).map(odd).reshard(1) for number in (1, 4))
+    joined = left.sorted_merge_join(right, int, int, lambda one, _: one, "left")
+    for name, dataset in (
+        ("a", Dataset.from_list([2]).map(odd)),
+        ("b", Dataset.from_list([3]).map(odd)),
+        ("c", joined),
+    ):
+        list(sync(on_error="quarantine").execute(dataset.write_jsonl(f"{tmp_path}/{name}{{shard}}.jsonl")))
+    assert sorted(kept()) == [2, 4]
+
+
 def test_rows_without_a_key_are_kept_apart(tmp_path: Path, backend: MakeBackend) -> None:
     items: list[dict[str, Any]] = [{"key": 1, "at": 2}, {"at": 1}, {"key": {}, "at": 1}, {"key": 1, "at": 1}]
 
@@ -138,7 +158,7 @@ def test_rows_without_a_key_are_kept_apart(tmp_path: Path, backend: MakeBackend)
     found = backend(on_error="quarantine").execute(grouped.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl"))
     kept = [json.loads(line) for path in found for line in Path(path).read_text().splitlines()]
     assert kept == [[1, {"key": 1, "at": 1}, {"key": 1, "at": 2}]]
-    told = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "_quarantine").iterdir())]
+    told = [json.loads(path.read_text()) for path in sorted((tmp_path / "out" / "_quarantine").rglob("*.jsonl"))]
     assert [(line["row"], line["error"].partition(":")[0]) for line in told] == [
         ({"at": 1}, "KeyError"),
         ({"key": {}, "at": 1}, "PipelineError"),

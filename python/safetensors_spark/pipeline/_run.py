@@ -55,7 +55,11 @@ class Run:
         first = next((paths[0] for paths in reversed(self._outputs) if paths), None)
         code = fingerprint([self._names[0] if self._names else [], self._names[-1]])
         self.folder = RunFolder(run_location(plan, first, settings.work_dir, code))
-        self._quarantine = f"{first.rpartition('/')[0]}/{QUARANTINE}" if first else f"{self.folder.location}/quarantine"
+        own = self.folder.location.rpartition("/")[2]
+        # Other pipelines write to the same folder, too.
+        self._quarantine = (
+            f"{first.rpartition('/')[0]}/{QUARANTINE}/{own}" if first else f"{self.folder.location}/quarantine"
+        )
         self.counters: Counter[str] = Counter()
         self.rows = 0
         self.manifest: dict[str, Any] = {}
@@ -167,6 +171,7 @@ class Run:
         assert stage.right is not None
         run = Run(stage.right, self._settings, self._make_pool, self._progress)
         run.folder = RunFolder(f"{self.folder.location}/right-{number}")
+        run._quarantine = f"{self._quarantine}/right-{number}"
         run._stages(pool)
         last = len(stage.right.stages) - 1
         return run.folder.stage(_stage_name(last)), run._names[last]
