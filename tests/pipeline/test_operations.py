@@ -204,6 +204,18 @@ def test_counters_are_of_all_stages(backend: MakeBackend) -> None:
     assert backend().execute(dataset).counters == {"rows": 6, "sum": 15, "keys": 2}
 
 
+def test_counters_of_a_joins_right_side_count(tmp_path: Path, backend: MakeBackend) -> None:
+    def counted(row: int) -> int:
+        counters.increment("rows")
+        return row
+
+    left, right = (Dataset.from_list(range(count)).map(counted).deduplicate(int, 1) for count in (3, 4))
+    joined = left.sorted_merge_join(right, int, int, lambda one, _: one).write_jsonl(f"{tmp_path}/{{shard}}.jsonl")
+    # And again, when nothing is made.
+    for _ in range(2):
+        assert backend().execute(joined).counters == {"rows": 7}
+
+
 def test_rows_of_any_kind_pass_between_stages(backend: MakeBackend) -> None:
     rows: list[Any] = [
         {"a": 1, "b": None, "c": [1, 2], "d": b"\xff", "e": 1.5, "f": True, "g": "\udc80"},

@@ -61,6 +61,7 @@ class Run:
             f"{first.rpartition('/')[0]}/{QUARANTINE}/{own}" if first else f"{self.folder.location}/quarantine"
         )
         self.counters: Counter[str] = Counter()
+        self._counters_of_right: dict[int, dict[str, int]] = {}
         self.rows = 0
         self.manifest: dict[str, Any] = {}
 
@@ -136,7 +137,12 @@ class Run:
         self.folder.keep_only(name, self._names[number])
         names = self._names[number]
         shards = [made.get(shard) or self.folder.shard(name, names[shard]) for shard in range(stage.shards)]
-        self.folder.write_summary(name, names, summary_of(shard.footer for shard in shards))
+        summary = summary_of(shard.footer for shard in shards)
+        if stage.right is not None:
+            # When nothing of the stage was left, nothing of its right side was made now.
+            before_now = self.folder.summary(name, names).get("right", {})
+            summary["right"] = self._counters_of_right.get(number, before_now)
+        self.folder.write_summary(name, names, summary)
         return shards
 
     def _tasks(self, pool: _Lazy, number: int, before: Sequence[ShardFile], left: Sequence[int]) -> list[Task]:
@@ -173,6 +179,7 @@ class Run:
         run.folder = RunFolder(f"{self.folder.location}/right-{number}")
         run._quarantine = f"{self._quarantine}/right-{number}"
         run._stages(pool)
+        self._counters_of_right[number] = dict(run._counted(run._summaries()))
         last = len(stage.right.stages) - 1
         return run.folder.stage(_stage_name(last)), run._names[last]
 
@@ -183,15 +190,24 @@ class Run:
                 delete_all_drafts(outputs)
 
     def _finish(self, shards: Sequence[ShardFile]) -> None:
-        stages = [self.folder.summary(_stage_name(number), names) for number, names in enumerate(self._names)]
-        for summary in stages:
-            self.counters.update(summary["counters"])
+        stages = self._summaries()
+        self.counters = self._counted(stages)
         self.rows = sum(shard.footer.rows for shard in shards)
         for number in range(len(self._plan.stages) - 1):
             self.folder.delete_stage(_stage_name(number))
             self.folder.delete_stage(f"right-{number + 1}")
         self.manifest = self._manifest(shards, stages)
         self.folder.write_manifest(self.manifest)
+
+    def _summaries(self) -> list[dict[str, Any]]:
+        return [self.folder.summary(_stage_name(number), names) for number, names in enumerate(self._names)]
+
+    def _counted(self, summaries: Iterable[dict[str, Any]]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for summary in summaries:
+            found.update(summary["counters"])
+            found.update(summary.get("right", {}))
+        return found
 
     def _manifest(self, shards: Sequence[ShardFile], stages: list[dict[str, Any]]) -> dict[str, Any]:
         outputs = self._outputs[-1]
