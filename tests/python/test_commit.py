@@ -24,6 +24,7 @@ from safetensors_spark import (
     LostLockError,
 )
 from safetensors_spark._files.commit import commit, lock
+from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock_record import LOCK, new_record, takeover_file
 from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.dataset import DatasetWriter, WriteRecord, open_dataset, open_store, verify, write_dataset
@@ -133,6 +134,20 @@ def test_writers_at_once_are_all_counted(path: Path) -> None:
     assert verify(path).faults == []
     assert verify(path).index_entries == 24
     assert others(path) == []
+
+
+def test_another_write_may_begin_the_dataset_between_two_looks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = LocalTarget.names
+
+    def listed(target: LocalTarget, folder: str = "") -> list[str]:
+        # After this write has seen no manifest, and before it looks whether the directory is empty.
+        monkeypatch.setattr(LocalTarget, "names", names)
+        append(path, 1)
+        return names(target, folder)
+
+    monkeypatch.setattr(LocalTarget, "names", listed)
+    append(path, 2)
+    assert rows(path) == [1, 2]
 
 
 WORKER = """

@@ -42,14 +42,22 @@ def check_existing(target: Target, save_mode: SaveMode, mode: Mode, columns: Seq
     if target.is_file():
         raise InvalidWriteError(f"{target.location} is a file, and a dataset is a directory. Name another path.")
     found = _read(target, save_mode)
+    if found is None and (name := _first_file(target)) is not None:
+        # Another write may have begun since: it puts its manifest there before its shards.
+        found = _read(target, save_mode)
+        if found is None:
+            raise InvalidWriteError(
+                f"{target.location} is no dataset of safetensors, as it has no {MANIFEST}, but it is not empty: it "
+                f"holds {name}, for one. Name an empty directory, or a dataset."
+            )
     if found is None:
-        _check_empty(target)
-    elif save_mode == "error":
+        return None
+    if save_mode == "error":
         raise InvalidWriteError(
             f"{target.location} is a dataset already, and was to be created. Append to it, replace it, or name another "
             "path."
         )
-    elif save_mode == "append" and found.shards:
+    if save_mode == "append" and found.shards:
         _check_like(found, mode, columns, target.location)
     return found
 
@@ -68,13 +76,8 @@ def _read(target: Target, save_mode: SaveMode) -> Manifest | None:
     return found
 
 
-def _check_empty(target: Target) -> None:
-    for name in target.names():
-        if name[0] not in "_.":
-            raise InvalidWriteError(
-                f"{target.location} is no dataset of safetensors, as it has no {MANIFEST}, but it is not empty: it "
-                f"holds {name}, for one. Name an empty directory, or a dataset."
-            )
+def _first_file(target: Target) -> str | None:
+    return next((name for name in target.names() if name[0] not in "_."), None)
 
 
 def _check_like(old: Manifest, mode: Mode, columns: Sequence[Column], path: str) -> None:
