@@ -354,8 +354,11 @@ def test_ctrl_c_ends_workers(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         """
-import os, sys, time
+import os, signal, sys, time
 from safetensors_spark.pipeline import Dataset, create_backend
+
+# A shell ignores the signal in what it runs in the background, such as these tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def wait(row):
     open(sys.argv[1] + f"/{os.getpid()}", "w").close()

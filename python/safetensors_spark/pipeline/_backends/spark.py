@@ -60,8 +60,12 @@ class SparkPool:
         is_frame = partition is not None
 
         def attempt(rows: Iterable[Any]) -> list[tuple[bool, Any]]:
-            records = map(_record, rows) if is_frame else None
-            return [cluster.attempt(name, lambda: bytes(content.value), task, records)]
+            if is_frame:
+                return [cluster.attempt(name, lambda: bytes(content.value), task, map(_record, rows))]
+            # Spark ends a worker of Python that has not read all it was sent.
+            for _ in rows:
+                pass
+            return [cluster.attempt(name, lambda: bytes(content.value), task)]
 
         try:
             self._context.addJobTag(self._tag)
