@@ -175,8 +175,10 @@ def test_shards_of_a_node_that_is_gone_are_made_on_others(tmp_path: Path, ray_cl
 
 
 _DRIVER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+# A shell ignores the signal in what it runs in the background, such as these tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from safetensors_spark.pipeline import Dataset, create_backend
 folder = Path({folder!r})
 def slow(row):

@@ -17,6 +17,10 @@ class LostWorkerError(Exception):
     """A worker that died, or was lost, with the shard that it had."""
 
 
+class ChangedFileError(PipelineError):
+    """A file is no longer the one that was planned with, which is the fault of no row."""
+
+
 def is_temporary(error: BaseException) -> bool:
     return isinstance(error, (LostWorkerError, *_TEMPORARY))
 

@@ -8,7 +8,7 @@ import tempfile
 from typing import Any, BinaryIO, cast
 
 from safetensors_spark._files.commit.target import open_target
-from safetensors_spark.pipeline._failures import is_temporary
+from safetensors_spark.pipeline._failures import ChangedFileError, is_temporary
 from safetensors_spark.pipeline._operations import Operation
 from safetensors_spark.pipeline._whole_file import whole_file
 
@@ -26,8 +26,8 @@ class Quarantine:
         self._count = 0
 
     def add(self, operation: Operation, row: Any, error: Exception) -> None:
-        """Keep a row. A lost connection is not the row's fault."""
-        if is_temporary(error) or isinstance(error, MemoryError):
+        """Keep a row. A lost connection, or another file, is not the row's fault."""
+        if is_temporary(error) or isinstance(error, MemoryError | ChangedFileError):
             raise error
         line = {"operation": str(operation), "error": f"{type(error).__qualname__}: {error}"[:_LONGEST], "row": row}
         if self._lines is None:

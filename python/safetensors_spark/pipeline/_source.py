@@ -14,6 +14,7 @@ from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark._files.remote import version_of
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
+from safetensors_spark.pipeline._failures import ChangedFileError
 
 # Files that are asked for their sizes at the same time.
 _THREADS = 16
@@ -48,9 +49,9 @@ class FilePart:
     version: str = ""
 
     def check(self) -> None:
-        """Raises `PipelineError` if the file is no longer the one that was divided."""
+        """Raises `ChangedFileError` if the file is no longer the one that was divided."""
         if shard_of_file(self.path, about_file(self.path)).version != self.version:
-            raise PipelineError(
+            raise ChangedFileError(
                 f"{without_secrets(self.path)} has changed since the plan divided it, so its parts are not those of "
                 "one file. Run the pipeline again when nobody writes it."
             )
