@@ -77,13 +77,16 @@ private[write] object Target {
       plan: Manifest => WritePlan,
       conf: Configuration): Option[Manifest] = {
     checkDirectory(directory, conf)
-    val found = old(directory, existing, conf)
-    found match {
-      case Some(dataset) if existing == Existing.Keep => checkLike(dataset, plan(dataset), directory)
-      case Some(_) if existing == Existing.Refuse     => refuseDataset(directory)
-      case Some(_)                                    =>
-      case None => list(directory, conf).find(isData).foreach(refuse(directory, _))
-    }
+    val found = old(directory, existing, conf).orElse(
+      // Another write may have begun since: it puts its manifest there before its shards.
+      list(directory, conf).find(isData).map(file =>
+        old(directory, existing, conf).getOrElse(refuse(directory, file))))
+    found.foreach(dataset =>
+      existing match {
+        case Existing.Keep    => checkLike(dataset, plan(dataset), directory)
+        case Existing.Refuse  => refuseDataset(directory)
+        case Existing.Replace =>
+      })
     found
   }
 
