@@ -23,6 +23,7 @@ _FAULTS: dict[str, tuple[str, ...]] = {
     '`on_error="quarantine"`': (
         "test_faults.test_rows_that_fail_are_kept_apart",
         "test_faults.test_rows_without_a_key_are_kept_apart",
+        "test_resume.test_rows_of_a_pipeline_that_writes_nothing_are_kept_apart",
     ),
     "a worker dies": (
         "test_faults.test_a_worker_that_dies_costs_its_shard_one_attempt",
@@ -38,10 +39,12 @@ _FAULTS: dict[str, tuple[str, ...]] = {
     "a node of Ray is gone": ("test_ray.test_shards_of_a_node_that_is_gone_are_made_on_others",),
     "the run is killed": (
         "test_faults.test_a_run_that_was_killed_goes_on",
+        "test_resume.test_a_run_that_is_killed_anywhere_is_finished_by_the_next",
         "test_ray.test_a_driver_that_was_ended_goes_on_when_it_is_started_again",
     ),
     "the same pipeline runs again": (
         "test_faults.test_what_was_made_is_not_made_again",
+        "test_resume.test_a_dataset_that_was_replaced_is_written_again",
         "test_fingerprint.test_other_code_of_the_project_is_other_code",
     ),
     "Ctrl-C": ("test_faults.test_ctrl_c_ends_workers",),
@@ -55,6 +58,10 @@ _FAULTS: dict[str, tuple[str, ...]] = {
     "a file that `reshard` divides changes meanwhile": ("test_split.test_parts_of_two_files_are_never_mixed",),
     "rows between stages were damaged on the disk": ("test_faults.test_a_chunk_that_was_damaged_gives_no_wrong_rows",),
     "a dataset's task or commit fails": ("test_files.test_a_dataset_appears_at_once_or_not_at_all",),
+    "two runs of a pipeline that writes nothing": (
+        "test_resume.test_results_of_two_runs_are_read_side_by_side",
+        "test_resume.test_results_that_nobody_reads_leave_nothing",
+    ),
 }
 
 _SCRIPT = """

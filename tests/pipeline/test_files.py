@@ -19,7 +19,7 @@ import pytest
 import zstandard
 
 from pipeline.conftest import ALL, MakeBackend
-from safetensors_spark import PipelineError
+from safetensors_spark import PipelineError, SafetensorsSparkError
 from safetensors_spark.dataset import open_dataset, write_dataset
 from safetensors_spark.pipeline import Dataset, col, load_file, load_jsonl
 
@@ -225,6 +225,31 @@ def test_a_dataset_is_a_source(tmp_path: Path, backend: MakeBackend) -> None:
     assert list(backend().execute(pairs)) == [(number, str(number)) for number in range(10)]
 
 
+def test_readers_of_datasets_drop_what_filters_behind_them_drop(tmp_path: Path, sync: MakeBackend) -> None:
+    numbers = list(range(600))
+    write_dataset([{"y": numbers, "z": numbers, "text": [str(n) for n in numbers]}], tmp_path / "d", batch_size=500)
+    rows = Dataset.from_dataset(open_dataset(tmp_path / "d", columns=["z", "text", "y"]))
+    some = rows.filter((col("y") > 300) & (col("y") < 303)).select("text", "y")
+    assert str(sync().plan(some)).endswith("load safetensors columns text, y where (y > 300) & (y < 303)")
+    assert [(row["text"], int(row["y"])) for row in sync().execute(some)] == [("301", 301), ("302", 302)]
+    assert [list(row) for row in sync().execute(rows.filter(col("y") == 300))] == [["z", "text", "y"]]
+    assert list(sync().execute(rows.filter(col("absent") == 1))) == []
+    assert len(list(sync().execute(rows.filter(col("absent").is_null()).select("z")))) == 600
+    with pytest.raises(SafetensorsSparkError, match="has no column `absent`; it is read with z, text, y"):
+        sync().execute(rows.select("absent"))
+
+    # Of columns that are not needed no byte is read, and of others only where there is a row that the filter keeps.
+    shard = max((tmp_path / "d").glob("part-*"))
+    begin = 8 + int.from_bytes(shard.read_bytes()[:8], "little")
+    header = json.loads(shard.read_bytes()[8:begin])
+    with shard.open("r+b") as file:
+        for name in ("text.offsets", "z"):
+            file.seek(begin + header[name]["data_offsets"][0])
+            file.write(b"\xff" * 8)
+    assert [int(row["y"]) for row in sync().execute(rows.filter(col("y") > 590).select("y"))] == numbers[591:]
+    assert list(sync().execute(rows.filter(col("y") > 599).select("text"))) == []
+
+
 def test_a_dataset_appears_at_once_or_not_at_all(tmp_path: Path, backend: MakeBackend) -> None:
     def fails(row: int) -> dict[str, int]:
         if row == 3:
@@ -235,6 +260,7 @@ def test_a_dataset_appears_at_once_or_not_at_all(tmp_path: Path, backend: MakeBa
     with pytest.raises(ArithmeticError, match="three"):
         backend().execute(rows.map(fails).write_safetensors(f"{tmp_path}/d"))
     assert not (tmp_path / "d" / "dataset_manifest.json").exists()
-    list(backend().execute(rows.map(lambda row: {"y": row}).write_safetensors(f"{tmp_path}/d", mode="append")))
-    list(backend().execute(rows.map(lambda row: {"y": row}).write_safetensors(f"{tmp_path}/d", mode="append")))
-    assert len(open_dataset(tmp_path / "d")) == 8
+    appended = rows.map(lambda row: {"y": row}).write_safetensors(f"{tmp_path}/d", mode="append")
+    for resume, count in ((True, 4), (True, 4), (False, 8)):
+        list(backend(resume=resume).execute(appended))
+        assert len(open_dataset(tmp_path / "d")) == count

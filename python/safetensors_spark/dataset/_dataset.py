@@ -122,6 +122,19 @@ class Dataset(Batched):
         """What the dataset says of itself; None for a folder of files or of partitions."""
         return self._contents.manifest
 
+    def select_columns(self, columns: Sequence[str]) -> Dataset:
+        """The same samples, of some of their columns. No byte of others is read.
+
+        Raises `SafetensorsSparkError` for a column that they do not have.
+        """
+        for name in columns:
+            if name not in self.samples.columns:
+                raise SafetensorsSparkError(
+                    f"{self._contents.location} has no column `{name}`; it is read with "
+                    f"{', '.join(self.samples.columns)}."
+                )
+        return Dataset(self._contents, columns, self.samples.files)
+
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
         """Read every byte, and tell what is not as it was written."""
         return verify_contents(self._contents, workers, progress)

@@ -27,6 +27,7 @@ class Samples:
 
     Attributes:
         contents: what the folder has.
+        files: where the shards are, or are copied to.
         location: what errors call it.
         columns: the names of the columns.
         kinds: the kind of each.
@@ -38,7 +39,7 @@ class Samples:
     _exact = False
 
     def __init__(self, contents: Contents, columns: Sequence[Column], files: Local | Downloads) -> None:
-        self.contents, self._files = contents, files
+        self.contents, self.files = contents, files
         self._place(contents.location, columns, tuple(_counted(contents)))
 
     def _place(self, location: str, columns: Sequence[Column], shards: tuple[Shard, ...]) -> None:
@@ -137,7 +138,7 @@ class Samples:
 
     def open(self, view: View[T]) -> OpenShards[T]:
         """The shards, with columns as the view makes them."""
-        return OpenShards(self.contents, self._read, self._files, view)
+        return OpenShards(self.contents, self._read, self.files, view)
 
 
 def _counted(contents: Contents) -> Iterator[Shard]:

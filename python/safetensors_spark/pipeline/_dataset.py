@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Generic, Literal, TypeVar, overload
 
 from safetensors_spark.dataset._arguments import whole
-from safetensors_spark.pipeline._committing import commit_dataset
 from safetensors_spark.pipeline._expression import Expr
-from safetensors_spark.pipeline._formats.safetensors import samples_of
 from safetensors_spark.pipeline._operations import (
+    Commit,
     Filter,
     FilterExpression,
     FlatMap,
@@ -81,7 +79,7 @@ class Dataset(Generic[T]):
     @staticmethod
     def from_dataset(dataset: Any) -> Dataset[dict[str, Any]]:
         """The samples of a safetensors dataset that `open_dataset` has opened: those of a file are a shard."""
-        return Dataset(DatasetSource(dataset)).flat_map(samples_of)
+        return Dataset(DatasetSource(dataset))._load("safetensors", None)
 
     @staticmethod
     def from_dataframe(frame: Any) -> Dataset[dict[str, Any]]:
@@ -216,14 +214,18 @@ class Dataset(Generic[T]):
 
         Args:
             path: a directory, or a URL of fsspec.
-            options: those of `safetensors_spark.dataset.DatasetWriter`; `batch_size="auto"` unless others are given.
+            options: those of `safetensors_spark.dataset.DatasetWriter`, with other defaults. `batch_size` is `auto`
+                unless there is a `name_col`. `mode` is `error`, so that a pipeline that has changed does not add its
+                rows to those that it has written before; with `overwrite` it replaces them.
 
-        The row that is left is the path.
+        The row that is left is the path. Running the same pipeline again writes nothing, as long as the dataset has its
+        shards.
         """
         if "batch_size" not in options and "name_col" not in options:
             options["batch_size"] = "auto"
+        options.setdefault("mode", "error")
         written = self._then(Write("safetensors", os.fspath(path), options=options))
-        return written._then(Gather(partial(commit_dataset, os.fspath(path), options)))
+        return written._then(Commit(os.fspath(path), options))
 
     def _write(self, kind: str, pattern: Pattern, skip_existing: bool, **options: Any) -> Dataset[str]:
         place = pattern if callable(pattern) else os.fspath(pattern)
@@ -290,7 +292,10 @@ class Dataset(Generic[T]):
     def reduce(
         self, local_reducer: Callable[[Iterator[T]], R], global_reducer: Callable[[Iterator[R]], R] | None = None
     ) -> Dataset[R]:
-        """One row: a reducer makes a value of each shard's rows, and another one, or the same, a value of these."""
+        """One row: a reducer makes a value of each shard's rows, and another one, or the same, a value of these.
+
+        A shard without rows has no value. Where no shard has one, the reducer of values gets none.
+        """
         local = self._then(MapShard(only(_function("local_reducer", local_reducer))))
         return local._then(Gather(global_reducer or local_reducer))
 

@@ -179,6 +179,17 @@ class Gather:
 
 
 @dataclass(frozen=True)
+class Commit:
+    """One shard of one row, the path: the commit of a dataset whose shards the stage before has written."""
+
+    path: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "commit"
+
+
+@dataclass(frozen=True)
 class Join:
     """Rows of the shard with the same number on the right, which is a dataset; both are sorted by key."""
 
@@ -195,7 +206,7 @@ class Join:
 RowOperation: TypeAlias = (
     Map | FlatMap | Filter | FilterExpression | Select | TakePerShard | Window | WindowBy | MapShard | Load | Write
 )
-Exchange: TypeAlias = GroupBy | Reshard | Gather | Join
+Exchange: TypeAlias = GroupBy | Reshard | Gather | Commit | Join
 Operation: TypeAlias = RowOperation | Exchange
 
 

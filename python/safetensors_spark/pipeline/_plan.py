@@ -8,6 +8,7 @@ from typing import Any
 from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark.pipeline._dataset import Dataset
 from safetensors_spark.pipeline._operations import (
+    Commit,
     Exchange,
     Gather,
     GroupBy,
@@ -23,7 +24,7 @@ from safetensors_spark.pipeline._rules import optimized
 from safetensors_spark.pipeline._source import SourceShard, with_versions
 from safetensors_spark.pipeline._split import split_files
 
-_EXCHANGES = (GroupBy, Reshard, Gather, Join)
+_EXCHANGES = (GroupBy, Reshard, Gather, Commit, Join)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Stage:
         """What it writes, if that is its end."""
         last = self.operations[-1] if self.operations else None
         return last if isinstance(last, Write) else None
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether what it makes is seen by others than the next stage."""
+        return self.write is not None or isinstance(self.begin, Commit)
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ def _stages(chain: tuple[Operation, ...], shards: int) -> list[Stage]:
 
     for operation in chain:
         if not isinstance(operation, _EXCHANGES):
-            if operations and isinstance(operations[-1], Write):
+            if isinstance(begin, Commit) or (operations and isinstance(operations[-1], Write)):
                 # What follows is of the paths, of which each shard has one.
                 close(None)
                 begin, right = Reshard(count), None
@@ -123,7 +129,7 @@ def _stages(chain: tuple[Operation, ...], shards: int) -> list[Stage]:
             count = operation.shards or max(1, count)
         elif isinstance(operation, Reshard):
             count = operation.shards
-        elif isinstance(operation, Gather):
+        elif isinstance(operation, Gather | Commit):
             count = 1
         else:
             right = plan_of(operation.right)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from safetensors_spark.pipeline._operations import ShardInfo
@@ -22,12 +23,14 @@ def count_rows(rows: Iterator[Any]) -> int:
 
 
 def only(reducer: Callable[[Iterator[Any]], Any]) -> Callable[[Iterator[Any], ShardInfo], Iterator[Any]]:
-    """Of a shard the one value that the reducer makes."""
+    """Of a shard the one value that the reducer makes; none of a shard without rows, of which `max` makes none."""
     return partial(_only, reducer)
 
 
 def _only(reducer: Callable[[Iterator[Any]], Any], rows: Iterator[Any], _: ShardInfo) -> Iterator[Any]:
-    yield reducer(rows)
+    for first in rows:
+        yield reducer(chain([first], rows))
+        return
 
 
 def merged(left: Any, right: Any) -> Any:

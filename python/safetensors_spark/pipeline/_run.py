@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from safetensors_spark._errors import counted
+from safetensors_spark.pipeline._committing import DatasetFiles
 from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._names import outputs_of, shard_names
-from safetensors_spark.pipeline._operations import Join, Reshard
+from safetensors_spark.pipeline._operations import Commit, Join, Reshard
 from safetensors_spark.pipeline._plan import Plan, Stage
 from safetensors_spark.pipeline._pool import Pool, run_tasks
 from safetensors_spark.pipeline._progress import Progress
@@ -57,9 +60,9 @@ class Run:
         self.folder = RunFolder(run_location(plan, first, settings.work_dir, code))
         own = self.folder.location.rpartition("/")[2]
         # Other pipelines write to the same folder, too.
-        self._quarantine = (
-            f"{first.rpartition('/')[0]}/{QUARANTINE}/{own}" if first else f"{self.folder.location}/quarantine"
-        )
+        beside = first or self.folder.location
+        self._quarantine = f"{beside.rpartition('/')[0]}/{QUARANTINE}/{own}"
+        self._datasets: dict[str, DatasetFiles] = {}
         self.counters: Counter[str] = Counter()
         self._counters_of_right: dict[int, dict[str, int]] = {}
         self.rows = 0
@@ -67,12 +70,11 @@ class Run:
 
     @property
     def keeps_record(self) -> bool:
-        """Whether the run's end is files, which a later run of the same need not make again."""
-        last = self._plan.stages[-1].write
-        return last is not None and last.format != "safetensors"
+        """Whether there are files that a later run of the same need not make again."""
+        return any(stage.leaves_files for stage in self._plan.stages)
 
     def run(self) -> list[ShardFile]:
-        """Make all shards of the last stage. Returns them in order."""
+        """Make all shards of the last stage. Returns them in order, where no other run of the same deletes them."""
         with ExitStack() as stack:
             stack.enter_context(self.folder.lock())
             if not self._settings.resume:
@@ -80,39 +82,61 @@ class Run:
                     self.folder.delete_stage(_stage_name(number))
                     self.folder.delete_stage(f"right-{number}")
             self._clean()
+            self.folder.delete_old_results()
             # Workers that are killed leave drafts.
             stack.callback(self._clean)
             pool = _Lazy(self._make_pool)
             stack.enter_context(pool)
             shards = self._stages(pool)
             self._finish(shards)
-            return shards
+            if self.keeps_record:
+                return shards
+            # Another run of the same may begin before these rows are read.
+            return self.folder.take_results(_stage_name(len(self._plan.stages) - 1), self._names[-1])
 
     def _stages(self, pool: _Lazy) -> list[ShardFile]:
-        """Run the stages from the first one of which something is needed."""
+        """Run the stages of which something is needed."""
         plan = self._plan
-        begin = len(plan.stages) - 1
-        while begin > 0 and self._missing(begin):
-            begin -= 1
+        needed, wanted = [], True
+        for number in reversed(range(len(plan.stages))):
+            if wanted or plan.stages[number].leaves_files:
+                needed.append(number)
+                wanted = self._is_incomplete(number)
         shards: list[ShardFile] = []
-        for number in range(begin, len(plan.stages)):
-            before = shards
-            shards = self._stage(pool, number, before)
-            if number > begin or number > 0:
+        for number in reversed(needed):
+            shards = self._stage(pool, number, shards)
+            if number > 0:
                 # What has been made of it is whole.
-                self.folder.delete_stage(_stage_name(number - 1))
+                self._delete_exchanged(number - 1)
         return shards
 
-    def _missing(self, number: int) -> list[int]:
-        return [shard for shard in range(self._plan.stages[number].shards) if self._made(number, shard) is None]
+    def _is_incomplete(self, number: int) -> bool:
+        return any(self._made(number, shard) is None for shard in range(self._plan.stages[number].shards))
 
     def _made(self, number: int, shard: int) -> ShardFile | None:
         """What an earlier run has made of a shard, if its output is still that of that run."""
         found = self.folder.find(_stage_name(number), self._names[number][shard])
-        outputs = self._outputs[number]
-        if found is not None and outputs is not None and found.footer.version != version(outputs[shard]):
-            return None
-        return found
+        return found if found is not None and self._is_still_there(number, shard, found) else None
+
+    def _is_still_there(self, number: int, shard: int, found: ShardFile) -> bool:
+        stage, outputs = self._plan.stages[number], self._outputs[number]
+        if isinstance(stage.begin, Commit):
+            first = found.footer.version
+            if not self._dataset(stage.begin.path).has([first] if first else []):
+                return False
+        if stage.write is None or outputs is None:
+            return True
+        if stage.write.format == "safetensors":
+            return self._dataset(outputs[shard]).keeps(next(found.rows()))
+        return found.footer.version == version(outputs[shard])
+
+    def _dataset(self, path: str) -> DatasetFiles:
+        return self._datasets.setdefault(path, DatasetFiles(path))
+
+    def _delete_exchanged(self, number: int) -> None:
+        """Delete what a stage has made for the next one; of what it has written the record stays."""
+        if not self._plan.stages[number].leaves_files:
+            self.folder.delete_stage(_stage_name(number))
 
     def _stage(self, pool: _Lazy, number: int, before: Sequence[ShardFile]) -> list[ShardFile]:
         stage, name = self._plan.stages[number], _stage_name(number)
@@ -194,8 +218,11 @@ class Run:
         self.counters = self._counted(stages)
         self.rows = sum(shard.footer.rows for shard in shards)
         for number in range(len(self._plan.stages) - 1):
-            self.folder.delete_stage(_stage_name(number))
-            self.folder.delete_stage(f"right-{number + 1}")
+            self._delete_exchanged(number)
+        for number, stage in enumerate(self._plan.stages):
+            for inner, of_right in enumerate(stage.right.stages if stage.right is not None else ()):
+                if not of_right.leaves_files:
+                    self.folder.delete_stage(f"right-{number}/{_stage_name(inner)}")
         self.manifest = self._manifest(shards, stages)
         self.folder.write_manifest(self.manifest)
 
@@ -215,6 +242,7 @@ class Run:
             "plan": self._plan.lines(),
             "rows": self.rows,
             "counters": dict(self.counters),
+            "quarantine": self._quarantine if any(stage.get("quarantined") for stage in stages) else None,
             "stages": stages,
             "shards": [
                 {"shard": number, "output": outputs[number] if outputs else None}
@@ -267,11 +295,15 @@ class Results(Iterator[Any]):
 
     def __init__(self, rows: Iterator[Any], manifest: dict[str, Any]) -> None:
         self._rows, self.manifest = rows, manifest
+        self._delete: Callable[[], object] = lambda: None
         self.counters: dict[str, int] = manifest.get("counters", {})
 
     @staticmethod
     def of(run: Run, shards: Sequence[ShardFile]) -> Results:
-        return Results(_read(run, shards), run.manifest)
+        results = Results(chain.from_iterable(shard.rows() for shard in shards), run.manifest)
+        # Also where nobody reads them to the end.
+        results._delete = weakref.finalize(results, run.folder.delete_results)
+        return results
 
     @staticmethod
     def none() -> Results:
@@ -279,13 +311,8 @@ class Results(Iterator[Any]):
         return Results(iter(()), {})
 
     def __next__(self) -> Any:
-        return next(self._rows)
-
-
-def _read(run: Run, shards: Sequence[ShardFile]) -> Iterator[Any]:
-    try:
-        for shard in shards:
-            yield from shard.rows()
-    finally:
-        if not run.keeps_record:
-            run.folder.delete()
+        try:
+            return next(self._rows)
+        except StopIteration:
+            self._delete()
+            raise

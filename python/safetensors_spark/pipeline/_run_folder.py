@@ -6,11 +6,13 @@ It is beside the output, `_pipeline/{number of the output's name}`, where all wo
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from safetensors_spark._errors import PipelineBusyError, PipelineError
 from safetensors_spark._files.commit.host_lock import host_lock
@@ -24,6 +26,9 @@ from safetensors_spark.pipeline._shard_file import ShardFile
 FOLDER, QUARANTINE = "_pipeline", "_quarantine"
 MANIFEST = "manifest.json"
 _LOCK = "run"
+_RESULTS = "results-"
+# Seconds after which nobody reads results any more.
+_OLD = 7 * 24 * 3600
 
 
 class RunFolder:
@@ -33,6 +38,7 @@ class RunFolder:
         self.location = location
         self._target: Target = open_target(location)
         self._known: dict[str, set[str]] = {}
+        self._results: str | None = None
 
     def stage(self, name: str) -> str:
         """The folder of a stage."""
@@ -64,8 +70,26 @@ class RunFolder:
             if name not in kept:
                 self._target.delete(f"{stage}/{name}")
 
-    def delete(self) -> None:
-        self._target.delete_folder("")
+    def take_results(self, stage: str, names: Sequence[str]) -> list[ShardFile]:
+        """Move what a stage has made to a folder of its own, which only `delete_results` deletes."""
+        self._results = f"{_RESULTS}{uuid4().hex}"
+        self._target.make(self._results)
+        self._target.move((f"{stage}/{name}", f"{self._results}/{name}") for name in names)
+        self._target.delete_folder(stage)
+        for name in self._target.names():
+            if name.startswith("stage-"):
+                self._target.delete(name)
+        return [self.shard(self._results, name) for name in names]
+
+    def delete_results(self) -> None:
+        if self._results is not None:
+            self._target.delete_folder(self._results)
+
+    def delete_old_results(self) -> None:
+        """Delete the results of processes that were killed before they had read them."""
+        for name in self._target.names():
+            if name.startswith(_RESULTS) and self._target.newest(name) < time.time() - _OLD:
+                self._target.delete_folder(name)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """What was made, for who wants to know."""

@@ -5,11 +5,12 @@ Rows keep their order, and where a shard begins depends on the files alone.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 
+from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._formats.reading import format_of, is_compressed
 from safetensors_spark.pipeline._operations import Load
 from safetensors_spark.pipeline._source import FilePart, SourceShard
@@ -33,8 +34,12 @@ def split_files(shards: Sequence[SourceShard], load: Load, count: int) -> list[S
     if kinds == {"parquet"}:
         from safetensors_spark.pipeline._formats.parquet import row_groups
 
-        with ThreadPoolExecutor(_THREADS) as threads:
-            sizes = list(threads.map(row_groups, paths))
+        try:
+            with ThreadPoolExecutor(_THREADS) as threads:
+                sizes = list(threads.map(row_groups, paths))
+        except PipelineError:
+            # The task that reads a damaged file says so, and may put it aside.
+            return None
         # One shard gets the rows of a whole group.
         if max((size for groups in sizes for size in groups), default=0) * count > 2 * sum(map(sum, sizes)):
             return None
@@ -54,9 +59,10 @@ def _by_bytes(sizes: Sequence[int], count: int) -> list[_Ranges]:
     total, ends = sum(sizes), list(accumulate(sizes))
     found: list[_Ranges] = []
     for first, last in pairwise(total * number // count for number in range(count + 1)):
-        parts = zip(sizes, ends, strict=True)
-        cuts = [(max(first - end + size, 0), min(last - end + size, size)) for size, end in parts]
-        found.append([(file, begin, end) for file, (begin, end) in enumerate(cuts) if begin < end])
+        files = range(bisect_right(ends, first), min(bisect_left(ends, last) + 1, len(sizes)))
+        begins = (ends[file] - sizes[file] for file in files)
+        cuts = [(file, max(first - at, 0), min(last - at, sizes[file])) for file, at in zip(files, begins, strict=True)]
+        found.append([(file, begin, end) for file, begin, end in cuts if begin < end])
     return found
 
 

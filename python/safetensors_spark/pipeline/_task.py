@@ -14,10 +14,11 @@ from safetensors_spark._files.commit.target import Target, open_target
 from safetensors_spark.pipeline import _shared as shared
 from safetensors_spark.pipeline import counters
 from safetensors_spark.pipeline._chain import Chain
+from safetensors_spark.pipeline._committing import commit_dataset
 from safetensors_spark.pipeline._failures import is_temporary, with_note
 from safetensors_spark.pipeline._grouping import frame_bytes, gather, scatter
 from safetensors_spark.pipeline._joining import joined
-from safetensors_spark.pipeline._operations import Gather, GroupBy, Join, RowOperation, ShardInfo, Write
+from safetensors_spark.pipeline._operations import Commit, Gather, GroupBy, Join, RowOperation, ShardInfo, Write
 from safetensors_spark.pipeline._plan import Stage
 from safetensors_spark.pipeline._quarantine import Quarantine
 from safetensors_spark.pipeline._shard_file import Footer, FrameWriter, ShardFile
@@ -98,7 +99,7 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
     footer = Footer()
     try:
         target = open_target(work.folder)
-        rows = chain.run(_begin(work, task) if rows is None else rows, _without_write(work.stage))
+        rows = chain.run(_begin(work, task, footer) if rows is None else rows, _without_write(work.stage))
         with whole_file(target, task.name, durable=False) as file:
             writer = FrameWriter(file, frame_bytes(work.memory, work.stage.shards))
             if work.stage.write is not None and task.output is not None:
@@ -130,7 +131,7 @@ def _without_write(stage: Stage) -> tuple[RowOperation, ...]:
     return stage.operations[:-1] if isinstance(stage.write, Write) else stage.operations
 
 
-def _begin(work: Work, task: Task) -> Iterator[Any]:
+def _begin(work: Work, task: Task, footer: Footer) -> Iterator[Any]:
     begin = work.stage.begin
     if begin is None:
         if any(isinstance(row, FramePartition) for row in task.rows):
@@ -146,6 +147,9 @@ def _begin(work: Work, task: Task) -> Iterator[Any]:
     rows = _rows(target, task.pieces)
     if isinstance(begin, Gather):
         return iter([begin.function(rows)])
+    if isinstance(begin, Commit):
+        footer.version = commit_dataset(begin, rows)
+        return iter([begin.path])
     if isinstance(begin, Join):
         assert task.right is not None
         folder, name = task.right

@@ -52,7 +52,8 @@ def check_existing(target: Target, save_mode: SaveMode, mode: Mode, columns: Seq
             )
     if found is None:
         return None
-    if save_mode == "error":
+    # Without rows and columns it is what a first write that died has begun with.
+    if save_mode == "error" and (found.shards or found.columns):
         raise InvalidWriteError(
             f"{target.location} is a dataset already, and was to be created. Append to it, replace it, or name another "
             "path."

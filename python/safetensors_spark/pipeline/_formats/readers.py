@@ -9,18 +9,22 @@ from typing import Any
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._formats.reading import Bad, format_of, raise_error
 from safetensors_spark.pipeline._operations import Load
-from safetensors_spark.pipeline._source import FilePart
+from safetensors_spark.pipeline._source import FilePart, SampleRange
 
 
 def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
     """The records of a file, as `load` says.
 
     Args:
-        path: of the file, or a part of a file.
+        path: of the file, a part of a file, or samples of a dataset.
         bad: gets a record that cannot be read, and the error.
     """
     if isinstance(path, FilePart):
         return _of_part(path, load, bad)
+    if isinstance(path, SampleRange):
+        from safetensors_spark.pipeline._formats.safetensors import samples_of
+
+        return samples_of(path, load)
     if not isinstance(path, str):
         raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
     return _reader(path, load)(path, load, bad)

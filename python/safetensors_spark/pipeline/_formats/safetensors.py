@@ -18,7 +18,10 @@ _SAMPLES = 256
 def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
     """Samples, tensors or files."""
     kind = load.options.get("rows", "samples")
-    records = _samples(path, load) if kind == "samples" else _tensors(path) if kind == "tensors" else _file(path)
+    if kind == "samples":
+        dataset = open_dataset(path)
+        return samples_of(SampleRange(dataset, 0, len(dataset)), load)
+    records = _tensors(path) if kind == "tensors" else _file(path)
     if load.filter is not None:
         records = filter(of_rows(load.filter), records)
     if load.columns is None:
@@ -27,21 +30,39 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
     return ({name: record[name] for name in columns} for record in records)
 
 
-def _samples(path: str, load: Load) -> Iterator[dict[str, Any]]:
-    needed = None
-    if load.columns is not None:
-        further = sorted(columns_of(load.filter)) if load.filter is not None else []
-        needed = list(dict.fromkeys([*load.columns, *further]))
-    dataset = open_dataset(path, columns=needed)
-    return samples_of(SampleRange(dataset, 0, len(dataset)))
+def samples_of(some: SampleRange, load: Load) -> Iterator[dict[str, Any]]:
+    """Samples as records: the columns of the filter first, and the others of those samples alone that it keeps."""
+    names = some.dataset.samples.columns if load.columns is None else load.columns
+    if load.filter is None:
+        dataset = some.dataset.select_columns(names)
+        for start, end in _ranges(some):
+            yield from _records(dataset[start:end], end - start)
+        return
+    keeps, used = of_rows(load.filter), columns_of(load.filter)
+    # A column that is not there is null, as in any record without it.
+    looked_at = some.dataset.select_columns([name for name in some.dataset.samples.columns if name in used])
+    further = some.dataset.select_columns([name for name in names if name not in used])
+    for start, end in _ranges(some):
+        found = list(_records(looked_at[start:end], end - start))
+        kept = [place for place, record in enumerate(found) if keeps(record)]
+        if not kept:
+            continue
+        batch = further[start:end] if len(kept) == len(found) else further.take([start + place for place in kept])
+        for place, record in zip(kept, _records(batch, len(kept)), strict=True):
+            whole = found[place] | record
+            yield {name: whole[name] for name in names}
 
 
-def samples_of(some: SampleRange) -> Iterator[dict[str, Any]]:
-    """Samples as records."""
+def _ranges(some: SampleRange) -> Iterator[tuple[int, int]]:
     for start in range(some.start, some.end, _SAMPLES):
-        batch = some.dataset[start : min(start + _SAMPLES, some.end)]
-        for row in zip(*batch.values(), strict=True):
-            yield dict(zip(batch, row, strict=True))
+        yield start, min(start + _SAMPLES, some.end)
+
+
+def _records(batch: dict[str, Any], count: int) -> Iterator[dict[str, Any]]:
+    if not batch:
+        yield from ({} for _ in range(count))
+    for row in zip(*batch.values(), strict=True):
+        yield dict(zip(batch, row, strict=True))
 
 
 def _tensors(path: str) -> Iterator[dict[str, Any]]:
