@@ -116,4 +116,7 @@ def _reason(error: BaseException) -> str:
     """What Spark says of a job that failed, without stack traces, whose lines are indented."""
     text = str(getattr(error, "java_exception", None) or error).partition("Driver stacktrace:")[0]
     told = " ".join(line for line in text.splitlines() if line and not line[0].isspace())
-    return told.replace("Traceback (most recent call last): ", "")
+    told = told.replace("Traceback (most recent call last): ", "")
+    if "No module named 'safetensors_spark'" in told:
+        return f"{told} The Python of Spark's workers is not this one: `spark.pyspark.python` names one that has the package"
+    return told
