@@ -25,7 +25,7 @@ BENCH_PIPELINES = pipelines
 export TIMEFORMAT = == $@ took %0R s
 
 # What `make test` runs, the longest first.
-STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline test-pipeline-spark test-ray
+STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
@@ -37,7 +37,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz soak bench jmh check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray environments build jar clean
+  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory environments build jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -150,6 +150,12 @@ test-ray: jar $(UV)
 	UV_PROJECT_ENVIRONMENT=.venv-ray $(UV) sync --no-default-groups --extra ray --group pipeline
 	@time .venv-ray/bin/python -m pytest tests/pipeline -k ray
 
+# Curation: in an environment that has the extra alone, without Spark and PyTorch.
+test-factory: jar $(UV)
+	@echo "== $@: pytest, the factory"
+	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --group factory
+	@time .venv-factory/bin/python -m pytest tests/factory
+
 environments: jar $(UV)
 	@echo "== environments"
 	$(UV) sync
@@ -183,4 +189,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-ray .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-ray .venv-factory .mypy_cache .pytest_cache .hypothesis .ruff_cache

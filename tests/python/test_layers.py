@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "publish": {*LEAVES, "_files"},
     "_convert": {*LEAVES, "_files", "dataset"},
     "pipeline": {*LEAVES, "_files", "dataset"},
+    "factory": {*LEAVES, "_files", "pipeline"},
     "": {*LEAVES, "_spark"},
     "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions", "pipeline", "publish"},
     "__main__": {"_commands"},

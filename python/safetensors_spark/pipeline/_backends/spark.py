@@ -118,5 +118,5 @@ def _reason(error: BaseException) -> str:
     told = " ".join(line for line in text.splitlines() if line and not line[0].isspace())
     told = told.replace("Traceback (most recent call last): ", "")
     if "No module named 'safetensors_spark'" in told:
-        return f"{told} The Python of Spark's workers is not this one: `spark.pyspark.python` names one that has the package"
+        return f"{told} Spark's workers run another Python: let `spark.pyspark.python` name one that has the package"
     return told

@@ -1,0 +1,34 @@
+"""Curates datasets of Hugging Face's library: `run(pipeline, dataset, out)`."""
+
+from safetensors_spark._extras import require
+
+require("factory", ("daft", "datasets", "pyarrow", "pydantic"))
+
+from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
+from safetensors_spark.factory._operator import (  # noqa: E402
+    Evaluator,
+    Filter,
+    Generator,
+    NewRows,
+    Operator,
+    Refiner,
+    Score,
+)
+from safetensors_spark.factory._pipeline import Pipeline, Stage  # noqa: E402
+from safetensors_spark.factory._run import run  # noqa: E402
+
+__all__ = [
+    "ChangedStageError",
+    "ConfigError",
+    "ContractError",
+    "Evaluator",
+    "Filter",
+    "Generator",
+    "NewRows",
+    "Operator",
+    "Pipeline",
+    "Refiner",
+    "Score",
+    "Stage",
+    "run",
+]

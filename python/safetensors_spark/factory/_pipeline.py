@@ -1,0 +1,111 @@
+"""A pipeline: stages, each of operators. It says what is done, and does nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._operator import Operator
+from safetensors_spark.pipeline._fingerprint import fingerprint
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Operators that run on each row, one after the other. Its output is files and their manifest.
+
+    Operators without an id get one of their type and their number among those of the type: `word_count_1`.
+
+    Raises `ConfigError` for ids that are not unique, and names that cannot be those of a folder.
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+
+    def __init__(self, name: str, operators: Iterable[Operator]) -> None:
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "operators", tuple(_named(name, operators)))
+
+    @property
+    def config(self) -> list[dict[str, Any]]:
+        """The operators with their parameters, as a manifest records them."""
+        return [{"type": one.type, "version": one.version} | one.model_dump(mode="json") for one in self.operators]
+
+    @property
+    def code(self) -> str:
+        """A fingerprint of the operators' own code, where it is not that of an installed package."""
+        return fingerprint([list(_functions_of(type(one))) for one in self.operators])
+
+
+def _functions_of(kind: type) -> Iterator[Any]:
+    """The functions of an operator's classes, without what pydantic adds to them, which is another each time."""
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] in ("pydantic", "safetensors_spark", "builtins"):
+            continue
+        for name, value in sorted(vars(base).items()):
+            found = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+            if isinstance(found, property):
+                yield name, found.fget
+            elif isinstance(found, FunctionType):
+                yield name, found
+
+
+def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:
+    counts: Counter[str] = Counter()
+    seen: set[str] = set()
+    for operator in operators:
+        if not isinstance(operator, Operator):
+            raise TypeError(f"stage `{stage}` has a {type(operator).__name__}, expected operators")
+        counts[operator.type] += 1
+        one = (
+            operator if operator.id else operator.model_copy(update={"id": f"{operator.type}_{counts[operator.type]}"})
+        )
+        if one.id in seen:
+            raise ConfigError(f"stage `{stage}` has two operators with the id `{one.id}`. Give each one of its own.")
+        seen.add(one.id)
+        yield one
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A recipe: stages, of which each gets the rows that the one before has left.
+
+    Raises `ConfigError` if two stages have one name, or there is none.
+    """
+
+    name: str
+    stages: tuple[Stage, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(f"{self.name!r} is no name of a pipeline: expected letters, digits, `_`, `.` and `-`.")
+        if not self.stages:
+            raise ConfigError(f"pipeline `{self.name}` has no stage.")
+        object.__setattr__(self, "stages", tuple(self.stages))
+        for name, count in Counter(stage.name for stage in self.stages).items():
+            if count > 1:
+                raise ConfigError(f"pipeline `{self.name}` has {count} stages with the name `{name}`.")
+
+
+def differences(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What differs between the operators of two configurations, in words."""
+    old, new = ({str(one["id"]): one for one in some} for some in (before, now))
+    found = [f"operator `{name}` is new" for name in new if name not in old]
+    found += [f"operator `{name}` is gone" for name in old if name not in new]
+    for name in new:
+        if name in old:
+            for key in sorted({*old[name], *new[name]}):
+                was, is_now = old[name].get(key), new[name].get(key)
+                if was != is_now:
+                    found.append(f"`{key}` of `{name}` is {is_now!r:.200}, and was {was!r:.200}")
+    if not found and list(old) != list(new):
+        found.append(f"the order of operators is {', '.join(new)}, and was {', '.join(old)}")
+    return found

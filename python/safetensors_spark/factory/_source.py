@@ -1,0 +1,137 @@
+"""Rows of Hugging Face datasets and of stages, in shards: the units of work, which the input alone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._stream_version import version_of_stream
+from safetensors_spark.pipeline._source import SourceShard
+
+# Rows that are asked for at a time of a stream, whose rows have sizes that are not known.
+_ROWS = 256
+
+
+class InputShard(Protocol):
+    """A part of the input, which one task reads from its first row to its last."""
+
+    @property
+    def version(self) -> str:
+        """Tells its rows from others."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Its rows in order, some at a time."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a `datasets.Dataset`, from one to before another.
+
+    Attributes:
+        part: these rows alone, so that no more are sent to a worker.
+        step: how many rows a table has.
+    """
+
+    part: Any
+    version: str
+    step: int
+
+    def tables(self) -> Iterator[pa.Table]:
+        part = self.part.with_format("arrow")
+        for begin in range(0, len(part), self.step):
+            yield part[begin : begin + self.step]
+
+    def __fingerprint__(self) -> str:
+        return f"{self.version} {self.step}"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One of the shards of a `datasets.IterableDataset`."""
+
+    stream: Any
+    version: str
+
+    def tables(self) -> Iterator[pa.Table]:
+        yield from self.stream.with_format("arrow").iter(batch_size=_ROWS)
+
+    def __fingerprint__(self) -> str:
+        return self.version
+
+
+@dataclass(frozen=True)
+class StageFile:
+    """A file that a stage has written."""
+
+    path: str
+    version: str
+
+    def tables(self) -> Iterator[pa.Table]:
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_ROWS * 16):
+                yield pa.Table.from_batches([batch])
+
+    def __fingerprint__(self) -> str:
+        return f"{Path(self.path).name} {self.version}"
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """Shards of a dataset, each with its number there, as the source of a pipeline."""
+
+    numbered: Sequence[tuple[int, InputShard]]
+
+    def shards(self) -> list[SourceShard]:
+        return [SourceShard((one,), one[1].version) for one in self.numbered]
+
+    def __str__(self) -> str:
+        return "dataset"
+
+
+def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
+    """The shards of a dataset: of a stream its own, else ranges of rows of about so many bytes.
+
+    Raises `TypeError` for what is no dataset of Hugging Face's library.
+    """
+    import datasets
+
+    if isinstance(dataset, datasets.IterableDataset):
+        count = dataset.num_shards
+        parts = (dataset.shard(count, number) for number in range(count)) if count > 1 else iter([dataset])
+        return [Stream(part, version_of_stream(part)) for part in parts]
+    if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
+        raise TypeError(
+            f"a pipeline takes one split of a dataset: name one of {', '.join(dataset)}, `dataset['train']`"
+        )
+    if not isinstance(dataset, datasets.Dataset):
+        raise TypeError(f"a pipeline takes a datasets.Dataset or IterableDataset, not {type(dataset).__name__}")
+    if not len(dataset):
+        return []
+    row = max(1, dataset.data.nbytes // max(1, dataset.data.num_rows))
+    rows, step = max(1, shard_bytes // row), max(1, min(10_000, (8 << 20) // row))
+    begins = range(0, len(dataset), rows)
+    return [
+        Rows(
+            dataset.select(range(begin, min(begin + rows, len(dataset)))),
+            f"{dataset._fingerprint} {begin} {min(begin + rows, len(dataset))}",
+            step,
+        )
+        for begin in begins
+    ]
+
+
+def features_of(dataset: Any) -> Any:
+    """The features of a dataset. Raises `ConfigError` for a stream that does not know its columns and has no rows."""
+    if dataset.features is not None:
+        return dataset.features
+    found = dataset._resolve_features().features
+    if found is None:
+        raise ConfigError("the dataset is a stream without features, and without rows that would tell them.")
+    return found

@@ -1,0 +1,168 @@
+"""Pipelines of the factory, from datasets to datasets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+from factory.conftest import Halves, Longer, Upper
+from safetensors_spark.factory import ChangedStageError, Pipeline, Stage, run
+from safetensors_spark.factory.operators.length import TextLength, WordCount
+from safetensors_spark.pipeline import Backend, create_backend
+
+SIZES: dict[str, Any] = {"shard_bytes": 4000, "window_bytes": 1500, "file_bytes": 2000}
+
+
+def _pipeline(limit: int = 100) -> Pipeline:
+    scores = Stage("score", [TextLength(), WordCount(), Longer(limit=limit), Upper()])
+    return Pipeline("numbers", (scores, Stage("more", [Halves(), Longer(limit=990, field="n", id="last")])))
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def test_a_dataset_becomes_a_dataset(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    found = run(_pipeline(), rows, tmp_path, backend=sync, **SIZES)
+    assert isinstance(found, datasets.Dataset)
+    assert [(row["n"], row["text"], row["half"]) for row in found] == [
+        one for n in range(991, 1000) for one in ((n, f"A{n} B{n}", None), (n, f"A{n} B{n}", f"B{n}"))
+    ]
+    first = found[0]
+    assert (first["text_length"], first["word_count"]) == (9, 2)
+    assert [row["__fdf__/refined_by"] for row in found] == [["upper_1"]] * 18
+    assert [row["__fdf__/generated_by"] for row in found] == [None, ["halves_1"]] * 9
+
+    manifest = json.loads((tmp_path / "score" / "manifest.json").read_text())
+    assert (manifest["input_rows"], manifest["output_rows"]) == (1000, 899)
+    assert manifest["operators"]["longer_1"] == {"rows": 1000, "dropped": 101}
+    assert manifest["operators"]["upper_1"] == {"rows": 899, "dropped": 0}
+    assert len(manifest["shards"]) > 4
+    dropped = [
+        row for path in sorted((tmp_path / "score" / "dropped").iterdir()) for row in pq.read_table(path).to_pylist()
+    ]
+    assert [row["n"] for row in dropped] == list(range(101))
+    assert (dropped[7]["__fdf__/dropped_by"], dropped[7]["__fdf__/dropped_because"]) == ("longer_1", "7 <= 100")
+    assert dropped[7]["word_count"] == 2
+
+
+def test_a_stream_becomes_a_stream_of_the_same_rows(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    stream = rows.to_iterable_dataset(num_shards=3)
+    found = run(_pipeline(), stream, tmp_path / "s", backend=sync, **SIZES)
+    assert isinstance(found, datasets.IterableDataset)
+    expected = run(_pipeline(), rows, tmp_path / "d", backend=sync, **SIZES)
+    assert list(found) == list(expected)
+
+
+def test_files_are_the_same_for_any_number_of_workers(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    run(_pipeline(), rows, tmp_path / "one", backend=sync, **SIZES)
+    expected = _files(tmp_path / "one")
+    assert len(expected) > 10
+    for workers in (1, 4):
+        folder = tmp_path / str(workers)
+        run(_pipeline(), rows, folder, backend=create_backend("processes", workers, progress=False), **SIZES)
+        assert _files(folder) == expected
+
+
+def test_features_are_kept(tmp_path: Path, sync: Backend) -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    rows = datasets.Dataset.from_dict({"text": ["a", None], "label": [1, 0]}, features=features)
+    found = run(Pipeline("p", (Stage("s", [TextLength()]),)), rows, tmp_path, backend=sync)
+    assert found.features["label"] == features["label"]
+    assert found["text_length"][:] == [1, None]
+
+
+def test_nothing_is_left_of_no_rows(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    none = run(_pipeline(limit=2000), rows, tmp_path / "a", backend=sync)
+    assert len(none) == 0
+    assert "half" in none.features
+    assert len(run(_pipeline(), rows.select([]), tmp_path / "b", backend=sync)) == 0
+
+
+def test_a_stage_that_is_whole_is_not_made_again(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    run(_pipeline(), rows, tmp_path, backend=sync, **SIZES)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    run(_pipeline(), rows, tmp_path, backend=sync, **SIZES)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")} == before
+    with pytest.raises(ChangedStageError, match=r"`limit` of `longer_1` is 7, and was 100.*mode='overwrite'"):
+        run(_pipeline(limit=7), rows, tmp_path, backend=sync, **SIZES)
+    found = run(_pipeline(limit=7), rows, tmp_path, mode="overwrite", backend=sync, **SIZES)
+    assert len(found) == 18
+    whole = json.loads((tmp_path / "score" / "manifest.json").read_text())
+    assert whole["output_rows"] == 992
+    assert sorted(path.name for path in (tmp_path / "score" / "data").iterdir()) == sorted(
+        name.removeprefix("data/") for name in whole["outputs"]
+    )
+
+
+def test_new_rows_of_the_input_cost_their_shards_alone(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    for number in range(3):
+        rows.select(range(number * 300, number * 300 + 300)).to_parquet(tmp_path / f"{number}.parquet")
+
+    def stream(count: int) -> Any:
+        files = [str(tmp_path / f"{number}.parquet") for number in range(count)]
+        return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+
+    recipe = Pipeline("p", (Stage("s", [TextLength(), Longer(limit=5)]),))
+    assert len(list(run(recipe, stream(2), tmp_path / "out", backend=sync))) == 594
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "s" / "data").iterdir()}
+    assert [row["n"] for row in run(recipe, stream(3), tmp_path / "out", backend=sync)] == list(range(6, 900))
+    assert (
+        before.items()
+        <= {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "s" / "data").iterdir()}.items()
+    )
+
+
+_SCRIPT = """
+import os, sys
+from pathlib import Path
+
+import datasets
+
+from factory.test_run import SIZES, _pipeline
+from safetensors_spark.factory import run
+from safetensors_spark.pipeline import create_backend
+
+out, left, seen = Path(sys.argv[1]), int(sys.argv[2]), 0
+
+def hook(event, arguments):
+    global seen
+    if event in ("os.rename", "os.remove", "os.rmdir", "shutil.rmtree") and str(out) in str(arguments[0]):
+        seen += 1
+        if seen > left:
+            os._exit(9)
+
+rows = datasets.Dataset.from_dict({"n": list(range(1000)), "text": [f"a{n} b{n}" for n in range(1000)]})
+sys.addaudithook(hook)
+run(_pipeline(), rows, out, backend=create_backend("sync", progress=False), **SIZES)
+print(seen, flush=True)
+os._exit(0)
+"""
+
+
+def _changes(folder: Path, limit: int) -> int | None:
+    """How many changes of files a run makes in a process of its own; None if it was killed before the next one."""
+    command = [sys.executable, "-c", _SCRIPT, str(folder), str(limit)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=100, env=env)
+    assert done.returncode in (0, 9)
+    return int(done.stdout.split()[-1]) if done.returncode == 0 else None
+
+
+def test_a_run_that_is_killed_equals_an_unbroken_one(tmp_path: Path) -> None:
+    changes = _changes(tmp_path / "whole", 1_000_000)
+    expected = _files(tmp_path / "whole")
+    assert changes is not None
+    for part in (1, 3, 5, 7, 7.9):
+        folder = tmp_path / str(part)
+        assert _changes(folder, int(changes * part / 8)) is None
+        assert _changes(folder, 1_000_000) is not None
+        assert _files(folder) == expected
