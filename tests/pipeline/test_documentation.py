@@ -30,11 +30,13 @@ _FAULTS: dict[str, tuple[str, ...]] = {
         "test_ray.test_a_shard_whose_worker_died_is_made_by_another",
         "test_ray.test_a_shard_that_kills_each_worker_is_named",
         "test_spark.test_a_shard_that_was_lost_is_made_again",
+        "test_spark_shuffle.test_what_was_lost_is_made_again",
     ),
     "a connection is lost": (
         "test_faults.test_a_lost_connection_is_tried_three_times",
         "test_ray.test_a_connection_that_is_always_lost_is_named",
         "test_spark.test_a_connection_that_is_always_lost_is_named",
+        "test_spark_shuffle.test_a_connection_that_is_always_lost_is_named",
     ),
     "a node of Ray is gone": ("test_ray.test_shards_of_a_node_that_is_gone_are_made_on_others",),
     "the run is killed": (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from safetensors_spark._errors import LostShardError, counted
 from safetensors_spark.pipeline._failures import is_temporary, with_note
@@ -53,6 +53,26 @@ class Done:
     footer: Footer
 
 
+@dataclass(frozen=True)
+class Side:
+    """A stage on a side of an exchange, and the shards of it to make."""
+
+    work: Work
+    tasks: tuple[Task, ...]
+
+
+@runtime_checkable
+class Exchanging(Protocol):
+    """A pool that has a shuffle of its own, so that rows go from stage to stage without files."""
+
+    def exchange(self, sides: Sequence[Side]) -> Iterator[tuple[int, Footer]]:
+        """Make stages of which each divides its rows by key for the next one. Returns the footer of each shard, with
+        the number of its stage. Of the last stage alone there are shard files.
+
+        Raises the first error of a function, and `LostShardError` for a shard that was lost each time.
+        """
+
+
 def run_tasks(pool: Pool, work: Work, tasks: Iterable[Task]) -> Iterator[Done]:
     """Make all shards. They come in the order in which they are made.
 
@@ -72,13 +92,14 @@ def run_tasks(pool: Pool, work: Work, tasks: Iterable[Task]) -> Iterator[Done]:
                 if not is_temporary(error):
                     raise
                 if pool.restarts or attempt >= pool.attempts:
-                    raise _lost(work, task, error, pool.attempts) from error
+                    raise lost(work, task, error, pool.attempts) from error
                 waiting.appendleft((task, attempt + 1))
             else:
                 yield Done(task, footer)
 
 
-def _lost(work: Work, task: Task, error: Exception, attempts: int) -> Exception:
+def lost(work: Work, task: Task, error: Exception, attempts: int) -> Exception:
+    """What is raised for a shard that was lost each time."""
     stage = work.stage
     found = LostShardError(
         f"shard {task.shard} of {stage.shards} of stage {work.number + 1} ({stage.name}) could not be made in "

@@ -17,7 +17,7 @@ from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._names import outputs_of, shard_names
 from safetensors_spark.pipeline._operations import Commit, Join, Reshard
 from safetensors_spark.pipeline._plan import Plan, Stage
-from safetensors_spark.pipeline._pool import Pool, run_tasks
+from safetensors_spark.pipeline._pool import Exchanging, Pool, Side, run_tasks
 from safetensors_spark.pipeline._progress import Progress
 from safetensors_spark.pipeline._reshard import pieces_of
 from safetensors_spark.pipeline._run_folder import QUARANTINE, RunFolder, run_location
@@ -103,12 +103,24 @@ class Run:
                 needed.append(number)
                 wanted = self._is_incomplete(number)
         shards: list[ShardFile] = []
+        done = -1
         for number in reversed(needed):
-            shards = self._stage(pool, number, shards)
+            if number <= done:
+                continue
+            done = self._end_of_shuffle(pool, number)
+            shards = self._stage(pool, number, shards) if done == number else self._shuffled(pool, number, done, shards)
             if number > 0:
                 # What has been made of it is whole.
                 self._delete_exchanged(number - 1)
         return shards
+
+    def _end_of_shuffle(self, pool: _Lazy, number: int) -> int:
+        """The stage to which the pool itself brings the rows of this one; this one if it does not."""
+        stages, last = self._plan.stages, number
+        while stages[last].end is not None and not stages[last].leaves_files:
+            last += 1
+        does = last > number and self._is_incomplete(number) and isinstance(pool.pool, Exchanging)
+        return last if does else number
 
     def _is_incomplete(self, number: int) -> bool:
         return any(self._made(number, shard) is None for shard in range(self._plan.stages[number].shards))
@@ -149,15 +161,43 @@ class Run:
         self._progress.begin(number, stage, len(made))
         left = [shard for shard in range(stage.shards) if shard not in made]
         if left:
-            after = self._plan.stages[number + 1].shards if stage.end is not None else 1
-            quarantine = self._quarantine if self._settings.quarantines else None
-            folder, input_folder = self.folder.stage(name), self.folder.stage(_stage_name(number - 1))
-            work = Work(
-                stage, number, folder, input_folder, after, self._settings.memory, quarantine, self._settings.shared
-            )
             tasks = self._tasks(pool, number, before, left)
-            for done in run_tasks(pool.pool, work, tasks):
+            for done in run_tasks(pool.pool, self._work(number, name), tasks):
                 self._progress.advance(number, done.footer)
+        return self._closed(number, made)
+
+    def _shuffled(self, pool: _Lazy, first: int, last: int, before: Sequence[ShardFile]) -> list[ShardFile]:
+        """Make stages of which the pool brings the rows to the next one. Of all but the last nothing is left."""
+        made = {shard: found for shard in range(self._plan.stages[last].shards) if (found := self._made(last, shard))}
+        sides = []
+        for number in range(first, last + 1):
+            stage = self._plan.stages[number]
+            self._progress.begin(number, stage, len(made) if number == last else 0)
+            self.folder.delete_stage(f"shuffled-{number + 1}")
+            name = f"shuffled-{number + 1}" if number < last else _stage_name(number)
+            left = [shard for shard in range(stage.shards) if number < last or shard not in made]
+            tasks = self._tasks(pool, number, before, left, has_rows=number > first)
+            sides.append(Side(self._work(number, name), tuple(tasks)))
+        assert isinstance(pool.pool, Exchanging)
+        footers: dict[int, list[Footer]] = {number: [] for number in range(first, last)}
+        for number, footer in pool.pool.exchange(sides):
+            footers.setdefault(number, []).append(footer)
+            self._progress.advance(number, footer)
+        for number in range(first, last):
+            self.folder.write_summary(_stage_name(number), self._names[number], summary_of(footers[number]))
+            self.folder.delete_stage(f"shuffled-{number + 1}")
+        return self._closed(last, made)
+
+    def _work(self, number: int, name: str) -> Work:
+        stage, settings = self._plan.stages[number], self._settings
+        after = self._plan.stages[number + 1].shards if stage.end is not None else 1
+        quarantine = self._quarantine if settings.quarantines else None
+        folder, before = self.folder.stage(name), self.folder.stage(_stage_name(number - 1))
+        return Work(stage, number, folder, before, after, settings.memory, quarantine, settings.shared)
+
+    def _closed(self, number: int, made: Mapping[int, ShardFile]) -> list[ShardFile]:
+        """All shards of a stage, some of which were made before."""
+        stage, name = self._plan.stages[number], _stage_name(number)
         self.folder.keep_only(name, self._names[number])
         names = self._names[number]
         shards = [made.get(shard) or self.folder.shard(name, names[shard]) for shard in range(stage.shards)]
@@ -169,7 +209,10 @@ class Run:
         self.folder.write_summary(name, names, summary)
         return shards
 
-    def _tasks(self, pool: _Lazy, number: int, before: Sequence[ShardFile], left: Sequence[int]) -> list[Task]:
+    def _tasks(
+        self, pool: _Lazy, number: int, before: Sequence[ShardFile], left: Sequence[int], *, has_rows: bool = False
+    ) -> list[Task]:
+        """The tasks of these shards. Those that have their rows from a shuffle need no names of files."""
         stage, names, outputs = self._plan.stages[number], self._names[number], self._outputs[number]
         right = self._right(pool, number, stage) if isinstance(stage.begin, Join) else None
         tasks = []
@@ -179,7 +222,7 @@ class Run:
                     shard,
                     names[shard],
                     self._plan.shards[shard].rows if number == 0 else (),
-                    self._pieces(stage, number, shard, before),
+                    () if has_rows else self._pieces(stage, number, shard, before),
                     None if right is None else (right[0], right[1][shard]),
                     None if outputs is None else outputs[shard],
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -79,15 +79,22 @@ class FrameWriter:
 
     def _write(self, rows: list[Any], partition: int, run: int) -> int:
         if rows:
-            content = encode(rows)
-            self._file.write(content)
-            crc32 = zlib.crc32(content)
-            self._frames.append(Frame(partition, run, self._offset, len(content), len(rows), crc32))
-            self._offset += len(content)
+            self.add(encode(rows), len(rows), partition, run)
         return len(rows)
 
-    def finish(self, footer: Footer) -> None:
-        frames = [list(vars(frame).values()) for frame in self._frames]
+    def add(self, content: bytes, rows: int, partition: int = 0, run: int = 0) -> None:
+        """Write a frame of which the bytes are known."""
+        self._file.write(content)
+        self._frames.append(Frame(partition, run, self._offset, len(content), rows, zlib.crc32(content)))
+        self._offset += len(content)
+
+    def finish(self, footer: Footer, order: Sequence[int] | None = None) -> None:
+        """Write the footer.
+
+        Args:
+            order: of the frames, by their numbers, where it is not that in which they were written.
+        """
+        frames = [list(vars(self._frames[at]).values()) for at in order or range(len(self._frames))]
         content = json.dumps(vars(footer) | {"frames": frames}).encode()
         self._file.write(content)
         self._file.write(_END.pack(zlib.crc32(content), len(content), _MAGIC))
@@ -128,10 +135,13 @@ class ShardFile:
             yield from self.read(frame)
 
     def read(self, frame: Frame) -> list[Any]:
+        return decode(self.content(frame))
+
+    def content(self, frame: Frame) -> bytes:
         content = self._target.folder.read(self._name, frame.offset, frame.offset + frame.length)
         if zlib.crc32(content) != frame.crc32:
             raise self._damaged()
-        return decode(content)
+        return content
 
     def _damaged(self) -> PipelineError:
         return PipelineError(

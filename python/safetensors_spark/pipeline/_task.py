@@ -109,7 +109,8 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
                 found = scatter(rows, end, work.partitions, work.memory, writer, bad)
             else:
                 found = writer.write(rows)
-            footer.rows = footer.rows or found
+            if work.stage.write is None:
+                footer.rows = found
             footer.read = chain.place.loaded or chain.place.rows
             footer.counters, footer.seconds = dict(counted), time.monotonic() - started
             if quarantine is not None:

@@ -14,16 +14,21 @@ from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.pipeline._failures import is_temporary, sent, with_note
 from safetensors_spark.pipeline._task import Task, Work, run
 
-# The work that this worker had last, by its name, so that it is not made of bytes for each task.
-_latest: tuple[str, Work] | None = None
+# What this worker had last, by its name, so that it is not made of bytes for each task.
+_latest: tuple[str, Any] | None = None
 
 
 def packed(work: Work) -> bytes:
     """What nodes need of the work, whose folder is made: a node where it is not there does not see it."""
+    open_target(work.folder).make()
+    return packed_value(work)
+
+
+def packed_value(value: Any) -> bytes:
+    """What nodes need to have a value, and to import what it names."""
     import cloudpickle
 
-    open_target(work.folder).make()
-    return bytes(cloudpickle.dumps((sys.path, cloudpickle.dumps(work, 5)), 5))
+    return bytes(cloudpickle.dumps((sys.path, cloudpickle.dumps(value, 5)), 5))
 
 
 def attempt(name: str, content: Callable[[], bytes], task: Task, rows: Iterator[Any] | None = None) -> tuple[bool, Any]:
@@ -37,8 +42,8 @@ def attempt(name: str, content: Callable[[], bytes], task: Task, rows: Iterator[
         rows: of the source, where the cluster has them here.
     """
     try:
-        work = _work(name, content)
-        _check_folder(work)
+        work = unpacked(name, content)
+        check_folder(work)
         return True, run(work, task, rows=rows)
     except Exception as error:
         if is_temporary(error):
@@ -46,7 +51,8 @@ def attempt(name: str, content: Callable[[], bytes], task: Task, rows: Iterator[
         return False, sent(error)
 
 
-def _work(name: str, content: Callable[[], bytes]) -> Work:
+def unpacked(name: str, content: Callable[[], bytes]) -> Any:
+    """The value of what was packed, which has this name."""
     global _latest
     if _latest is None or _latest[0] != name:
         path, found = pickle.loads(content())
@@ -59,7 +65,8 @@ def _work(name: str, content: Callable[[], bytes]) -> Work:
     return _latest[1]
 
 
-def _check_folder(work: Work) -> None:
+def check_folder(work: Work) -> None:
+    """Raise `PipelineError` on a node that does not see the work's folder."""
     if "://" not in work.folder and not Path(work.folder).is_dir():
         raise PipelineError(
             f"{work.folder}, where the pipeline keeps what is between stages, is not to be seen on node "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 from uuid import uuid4
@@ -11,12 +11,13 @@ from uuid import uuid4
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._backends import cluster
+from safetensors_spark.pipeline._backends.spark_shuffle import reason, record, shuffled
 from safetensors_spark.pipeline._failures import LostWorkerError, received
-from safetensors_spark.pipeline._pool import ATTEMPTS
+from safetensors_spark.pipeline._pool import ATTEMPTS, Side
 from safetensors_spark.pipeline._shard_file import Footer
 from safetensors_spark.pipeline._source import FramePartition
 from safetensors_spark.pipeline._task import Task, Work
@@ -61,7 +62,7 @@ class SparkPool:
 
         def attempt(rows: Iterable[Any]) -> list[tuple[bool, Any]]:
             if is_frame:
-                return [cluster.attempt(name, lambda: bytes(content.value), task, map(_record, rows))]
+                return [cluster.attempt(name, lambda: bytes(content.value), task, map(record, rows))]
             # Spark ends a worker of Python that has not read all it was sent.
             for _ in rows:
                 pass
@@ -76,9 +77,17 @@ class SparkPool:
             else:
                 future.set_exception(received(answer))
         except (Py4JError, PySparkException) as error:
-            future.set_exception(LostWorkerError(_reason(error)))
+            future.set_exception(LostWorkerError(reason(error)))
         except BaseException as error:
             future.set_exception(error)
+
+    def exchange(self, sides: Sequence[Side]) -> Iterator[tuple[int, Footer]]:
+        self._context.addJobTag(self._tag)
+        try:
+            yield from shuffled(self._context, sides, self.attempts)
+        finally:
+            # Other jobs of the caller's thread are none of this pipeline.
+            self._context.removeJobTag(self._tag)
 
     def wait(self, running: Collection[Any]) -> Collection[Any]:
         return wait(running, return_when=FIRST_COMPLETED).done
@@ -89,10 +98,6 @@ class SparkPool:
             wait(list(self._running), _PATIENCE)
         if self._content is not None:
             self._content.unpersist()
-
-
-def _record(row: Row) -> dict[str, Any]:
-    return row.asDict(recursive=True)
 
 
 def _context(spark: SparkSession) -> SparkContext:
@@ -110,13 +115,3 @@ def _failures(context: SparkContext) -> int:
     if found := re.fullmatch(r"local(?:\[[^,\]]*(?:,\s*(\d+))?\])?", str(context.master)):
         return int(found[1] or 1)
     return int(context.getConf().get("spark.task.maxFailures", "4") or 4)
-
-
-def _reason(error: BaseException) -> str:
-    """What Spark says of a job that failed, without stack traces, whose lines are indented."""
-    text = str(getattr(error, "java_exception", None) or error).partition("Driver stacktrace:")[0]
-    told = " ".join(line for line in text.splitlines() if line and not line[0].isspace())
-    told = told.replace("Traceback (most recent call last): ", "")
-    if "No module named 'safetensors_spark'" in told:
-        return f"{told} Spark's workers run another Python: let `spark.pyspark.python` name one that has the package"
-    return told
