@@ -83,10 +83,9 @@ private[write] object Target {
         old(directory, existing, conf).getOrElse(refuse(directory, file))))
     found.foreach(dataset =>
       existing match {
-        case Existing.Keep => checkLike(dataset, plan(dataset), directory)
-        // Without rows and columns it is what a first write that died has begun with.
-        case Existing.Refuse if dataset.shards.nonEmpty || dataset.schema.nonEmpty => refuseDataset(directory)
-        case Existing.Refuse | Existing.Replace                                    =>
+        case Existing.Keep    => checkLike(dataset, plan(dataset), directory)
+        case Existing.Refuse  => refuseDataset(directory)
+        case Existing.Replace =>
       })
     found
   }

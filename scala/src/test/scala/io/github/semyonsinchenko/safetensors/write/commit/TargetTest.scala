@@ -20,9 +20,9 @@ class TargetTest extends AnyFunSuite {
     Manifest(UUID.randomUUID().toString, DatasetMode.Batch, Map.empty, Seq(ColumnRecord("x", None, None)),
       Seq(ShardRecord(shard, 1, 1, 1, 0)))
 
-  private def check(directory: LocalPath, existing: Existing = Existing.Replace) = Target.check(
+  private def check(directory: LocalPath) = Target.check(
     new Path(s"changing://${directory.toUri.getPath}"),
-    existing,
+    Existing.Replace,
     _ => fail("nothing is appended"),
     conf)
 
@@ -34,17 +34,6 @@ class TargetTest extends AnyFunSuite {
         ()
       }
       assert(Changes.beforeListing(begins)(check(directory)).exists(_.commitId == manifest.commitId))
-    }
-  }
-
-  test("what a first write that died has begun is no dataset that could not be created") {
-    TempDir { directory =>
-      val path = new Path(directory.toUri)
-      manifest.copy(shards = Nil, schema = Nil).write(path, conf)
-      assert(check(directory, Existing.Refuse).isDefined)
-      manifest.copy(shards = Nil).write(path, conf)
-      assert(intercept[InvalidRequestException](check(directory, Existing.Refuse)).getMessage.contains(
-          "already"))
     }
   }
 
