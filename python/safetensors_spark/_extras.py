@@ -35,7 +35,7 @@ EXTRAS = (
     ),
     Extra("ray", ("ray",), "pipelines on Ray"),
     Extra("vortex", ("vortex",), "Vortex files in pipelines"),
-    Extra("factory", ("daft", "datasets", "pydantic"), "`safetensors_spark.factory`"),
+    Extra("factory", ("daft", "datasets", "PIL", "pydantic"), "`safetensors_spark.factory`"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

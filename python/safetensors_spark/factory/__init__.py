@@ -2,7 +2,7 @@
 
 from safetensors_spark._extras import require
 
-require("factory", ("daft", "datasets", "pyarrow", "pydantic"))
+require("factory", ("PIL", "daft", "datasets", "pyarrow", "pydantic"))
 
 from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
 from safetensors_spark.factory._operator import (  # noqa: E402
