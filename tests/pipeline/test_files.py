@@ -264,3 +264,19 @@ def test_a_dataset_appears_at_once_or_not_at_all(tmp_path: Path, backend: MakeBa
     for resume, count in ((True, 4), (True, 4), (False, 8)):
         list(backend(resume=resume).execute(appended))
         assert len(open_dataset(tmp_path / "d")) == count
+
+
+def test_links_are_files_and_what_was_kept_apart_is_not(tmp_path: Path, sync: MakeBackend) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "1.jsonl").write_text('{"a": 1}')
+    (tmp_path / "in" / "_quarantine").mkdir(parents=True)
+    (tmp_path / "in" / "_quarantine" / "2.jsonl").write_text('{"error": "bad"}')
+    (tmp_path / "in" / "link.jsonl").symlink_to("../real/1.jsonl")
+    (tmp_path / "in" / "folder").symlink_to("../real")
+    assert list(sync().execute(Dataset.from_files(tmp_path / "in", "**/*.jsonl").load_jsonl())) == [{"a": 1}]
+
+
+def test_a_filter_finds_zeros_of_both_signs(tmp_path: Path, sync: MakeBackend) -> None:
+    pq.write_table(pa.table({"f": [0.0, -0.0]}), tmp_path / "zeros.parquet")
+    rows = Dataset.from_list([f"{tmp_path}/zeros.parquet"]).load_parquet()
+    assert len(list(sync().execute(rows.filter(col("f").isin([0.0, 2.0]))))) == 2

@@ -116,3 +116,14 @@ def test_each_operation_counts(tmp_path: Path, sync: MakeBackend) -> None:
             found = [row + sum(numbers) for row in range(3)]
             expected = [found[start : start + size] for start in range(0, 3, size)]
             assert [json.loads(line) for line in (tmp_path / "0.jsonl").read_text().splitlines()] == expected
+
+
+def test_values_that_are_nested_in_another_way_are_other_values() -> None:
+    pairs: list[tuple[Any, Any]] = [
+        ([["a"], "b"], [["a", "b"]]),
+        ({"clean": {"lower": True}, "dedup": True}, {"clean": {"lower": True, "dedup": True}}),
+        (((1,), 2), ((1, 2),)),
+        (memoryview(b"abc"), memoryview(b"abd")),
+    ]
+    for one, other in pairs:
+        assert fingerprint(one) != fingerprint(other)

@@ -52,6 +52,9 @@ def in_arrow(expression: Expr, schema: pa.Schema) -> pc.Expression | None:
         found = _column(arguments[0], schema)
         if found is None or not arguments[1] or not all(is_comparable(found[1], value) for value in arguments[1]):
             return None
+        if types.is_floating(found[1]) and 0.0 in arguments[1]:
+            # Parquet's statistics have -0.0, which Arrow does not find among 0.0 when it drops row groups.
+            return None
         # Null in a filter is as good as false; below `not` it is not.
         return pc.if_else(
             found[0].is_null(), pa.scalar(None, pa.bool_()), found[0].isin(pa.array(arguments[1], found[1]))

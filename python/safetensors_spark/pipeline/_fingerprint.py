@@ -39,7 +39,7 @@ def _parts(value: Any, seen: _Seen) -> Iterator[bytes]:
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if value is None or isinstance(value, bool | int | float | complex | str):
         yield repr(value).encode("utf-8", "surrogatepass")
-    elif isinstance(value, bytes | bytearray):
+    elif isinstance(value, bytes | bytearray | memoryview):
         yield bytes(value)
     elif id(value) in seen:
         # A function that names itself, or a list that has itself.
@@ -47,6 +47,8 @@ def _parts(value: Any, seen: _Seen) -> Iterator[bytes]:
     else:
         seen[id(value)] = len(seen), value
         yield from _inside(value, seen)
+        # Else what is in a list, and what is behind it, would be the same.
+        yield b"\0end"
 
 
 def _inside(value: Any, seen: _Seen) -> Iterator[bytes]:

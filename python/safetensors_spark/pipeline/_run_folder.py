@@ -6,6 +6,7 @@ It is beside the output, `_pipeline/{number of the output's name}`, where all wo
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ class RunFolder:
         self._target: Target = open_target(location)
         self._known: dict[str, set[str]] = {}
         self._results: str | None = None
+        self._process = os.getpid()
 
     def stage(self, name: str) -> str:
         """The folder of a stage."""
@@ -82,7 +84,8 @@ class RunFolder:
         return [self.shard(self._results, name) for name in names]
 
     def delete_results(self) -> None:
-        if self._results is not None:
+        # A child that was forked has the results of its parent, too.
+        if self._results is not None and self._process == os.getpid():
             self._target.delete_folder(self._results)
 
     def delete_old_results(self) -> None:

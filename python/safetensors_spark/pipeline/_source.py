@@ -196,8 +196,13 @@ def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
     else:
         found = files.glob(place, detail=True)
     for name, about in found.items():
-        if about["type"] == "file" and not _is_hidden(str(name), place):
-            yield (str(name) if _is_local(files) else files.unstrip_protocol(name)), about
+        if _is_hidden(str(name), place):
+            continue
+        # A glob does not tell what a link leads to.
+        is_link = about["type"] == "other" and about.get("islink")
+        known = files.info(name) if is_link else about
+        if known["type"] == "file":
+            yield (str(name) if _is_local(files) else files.unstrip_protocol(name)), known
 
 
 def _is_local(files: Any) -> bool:
@@ -206,7 +211,7 @@ def _is_local(files: Any) -> bool:
 
 def _is_hidden(name: str, pattern: str) -> bool:
     """Whether a wildcard found something in a folder of ours, or of other tools' leftovers, such as `_pipeline`."""
-    hidden = [part for part in Path(name).parts if part.startswith(("_pipeline", "."))]
+    hidden = [part for part in Path(name).parts if part.startswith(("_pipeline", "_quarantine", "."))]
     return any(part not in Path(pattern).parts for part in hidden)
 
 
