@@ -21,15 +21,22 @@ def main(number: int) -> None:
     """Run the tasks that come by a socket of this number."""
     # The terminal's Ctrl-C is sent to all processes of a group: the caller decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_caller, daemon=True).start()
+    # Functions that read the standard input have none, and do not take what the caller's end is seen by.
+    pipe = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    threading.Thread(target=_end_with_caller, args=(pipe,), daemon=True).start()
     with Connection(number) as connection:
+        # The caller sees the death of this process by the socket, which a child that lives would keep open.
+        os.register_at_fork(after_in_child=connection.close)
         serve(connection)
 
 
-def _end_with_caller() -> None:
+def _end_with_caller(pipe: int) -> None:
     """Its end of the pipe is closed however it ends."""
     # Not by `sys.stdin`, whose lock this thread would still have when the process ends.
-    os.read(0, 1)
+    os.read(pipe, 1)
     os._exit(1)
 
 
