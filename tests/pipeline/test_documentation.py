@@ -25,7 +25,8 @@ _FAULTS: dict[str, tuple[str, ...]] = {
         "test_faults.test_rows_without_a_key_are_kept_apart",
         "test_resume.test_rows_of_a_pipeline_that_writes_nothing_are_kept_apart",
     ),
-    "a worker dies": (
+    "a worker dies, also one whose own child lives": (
+        "test_side_by_side.test_a_dead_worker_is_noticed_while_its_child_lives",
         "test_faults.test_a_worker_that_dies_costs_its_shard_one_attempt",
         "test_ray.test_a_shard_whose_worker_died_is_made_by_another",
         "test_ray.test_a_shard_that_kills_each_worker_is_named",
@@ -47,11 +48,17 @@ _FAULTS: dict[str, tuple[str, ...]] = {
     "the same pipeline runs again": (
         "test_faults.test_what_was_made_is_not_made_again",
         "test_resume.test_a_dataset_that_was_replaced_is_written_again",
+        "test_side_by_side.test_rows_are_appended_once",
+        "test_side_by_side.test_a_dataset_without_its_files_does_not_count",
         "test_fingerprint.test_other_code_of_the_project_is_other_code",
     ),
+    "it runs again on fewer files": ("test_side_by_side.test_rows_of_shards_that_are_gone_are_not_kept_apart",),
     "Ctrl-C": ("test_faults.test_ctrl_c_ends_workers",),
     "the caller is killed": ("test_faults.test_workers_end_with_a_killed_caller",),
-    "two runs write the same files": ("test_faults.test_two_runs_do_not_write_the_same_files",),
+    "two runs write the same files": (
+        "test_side_by_side.test_two_runs_do_not_write_the_same_files",
+        "test_side_by_side.test_a_file_that_is_being_written_is_left_to_its_writer",
+    ),
     "a disk is full": ("test_faults.test_a_full_disk_is_told_with_the_file_and_leaves_nothing_half",),
     "an input file is cut off or damaged": (
         "test_files.test_compressed_lines_are_read",

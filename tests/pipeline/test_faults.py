@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pipeline.conftest import ALL, MakeBackend
-from safetensors_spark import LostShardError, PipelineBusyError, PipelineError
+from safetensors_spark import LostShardError, PipelineError
 from safetensors_spark.pipeline import Dataset, ProcessBackend, counters, create_backend
 
 
@@ -204,18 +204,6 @@ def test_files_that_are_there_are_skipped_if_asked_for(tmp_path: Path, backend: 
     rows = Dataset.from_list([{"a": 0}, {"a": 1}, {"a": 2}])
     list(backend().execute(rows.write_jsonl(f"{tmp_path}/{{shard}}.jsonl", skip_existing=True)))
     assert [(tmp_path / f"{shard}.jsonl").read_text() for shard in range(3)] == ['{"a":0}\n', "old", '{"a":2}\n']
-
-
-def test_two_runs_do_not_write_the_same_files(tmp_path: Path) -> None:
-    out = f"{tmp_path}/out/{{shard}}.jsonl"
-
-    def inner(_: int) -> dict[str, str]:
-        with pytest.raises(PipelineBusyError, match="which writes the same files"):
-            create_backend("sync", progress=False).execute(Dataset.from_list([{"a": 1}]).write_jsonl(out))
-        return {"a": "outer"}
-
-    list(create_backend("sync", progress=False).execute(Dataset.from_list([1]).map(inner).write_jsonl(out)))
-    assert (tmp_path / "out" / "0.jsonl").read_text() == '{"a":"outer"}\n'
 
 
 _FULL = """

@@ -20,18 +20,25 @@ _CHUNK = 1 << 20
 class ShardNames:
     """The names of a writer's shards, `part-{partition:05d}-{uuid}.safetensors`.
 
-    Each writer has its own UUID, so that no two write the same file. The last four hex digits count the shards.
+    Each writer has its own UUID, so that no two write the same file. The last four hex digits count the shards. The
+    first 16 are those of `write_id`, if there is one.
     """
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, write_id: str | None = None) -> None:
         self._partition = partition
-        self._first = uuid4().int & ~0xFFFF
+        random = uuid4().int & ~0xFFFF
+        self._first = random if write_id is None else int(write_id, 16) << 64 | random & (1 << 64) - 1
         self._count = 0
 
     def next(self) -> str:
         name = f"part-{self._partition:05d}-{UUID(int=self._first + self._count)}.safetensors"
         self._count += 1
         return name
+
+    @staticmethod
+    def have(write_id: str, name: str) -> bool:
+        """Whether this is the name of a shard that was written with this `write_id`."""
+        return name.partition("-")[2].partition("-")[2].replace("-", "").startswith(write_id)
 
 
 def write_shard(

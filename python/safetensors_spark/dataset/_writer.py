@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import replace
@@ -68,6 +69,8 @@ class DatasetWriter:
         shapes: the shape of one row, by column, with as many elements as the rows have.
         rounding: how numbers become F16 or BF16: `truncate`, or `nearest_even` as NumPy and PyTorch do.
         partition: the number in the names of this writer's shards.
+        write_id: 16 hex digits that begin the UUIDs in the names of this writer's shards: who writes rows that may
+            have been committed before finds them by it in the manifest.
         storage_options: for fsspec.
 
     Raises `InvalidWriteError` for options that do not fit each other, or not the dataset that is there.
@@ -92,6 +95,7 @@ class DatasetWriter:
         shapes: Mapping[str, Sequence[int]] | None = None,
         rounding: Rounding = "truncate",
         partition: int = 0,
+        write_id: str | None = None,
         storage_options: StorageOptions | None = None,
     ) -> None:
         given = {
@@ -113,7 +117,9 @@ class DatasetWriter:
         self._of_columns = self._options.columns
         self._target = open_target(path, storage_options)
         self._plan = CommitPlan(mode, self._options.dataset_mode, recorded, self._options.generate_index)
-        self._partition = partition
+        if write_id is not None and not re.fullmatch("[0-9a-f]{16}", write_id):
+            raise InvalidWriteError(f"`write_id` is {write_id!r}, expected 16 hex digits.")
+        self._partition, self._write_id = partition, write_id
         self._guard = RLock()
         old = check_existing(self._target, mode, self._options.dataset_mode, ())
         self._existing = {one.name: one for one in (old.columns if old and old.shards and mode == "append" else ())}
@@ -128,7 +134,7 @@ class DatasetWriter:
         self._record: WriteRecord | None = None
         # What batches without rows tell, as long as there are no others.
         self._of_no_rows: tuple[Column, ...] = ()
-        self._shards = Shards(self._target, self._partition, options.metadata)
+        self._shards = Shards(self._target, self._partition, options.metadata, self._write_id)
         rows = None if options.batch_size == "auto" else options.batch_size
         size = options.target_shard_size_mb * 1_000_000
         self._by_batch = BatchShards(self._shards, rows, size, options.tail_strategy)

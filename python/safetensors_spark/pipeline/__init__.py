@@ -37,7 +37,7 @@ from safetensors_spark.pipeline._formats.readers import (  # noqa: E402
 )
 from safetensors_spark.pipeline._operations import ShardInfo  # noqa: E402
 from safetensors_spark.pipeline._plan import Plan  # noqa: E402
-from safetensors_spark.pipeline._run import Results  # noqa: E402
+from safetensors_spark.pipeline._results import Results  # noqa: E402
 from safetensors_spark.pipeline._shared import get_shared  # noqa: E402
 
 __all__ = [

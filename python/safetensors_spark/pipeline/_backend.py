@@ -16,7 +16,9 @@ from safetensors_spark.pipeline._dataset import Dataset
 from safetensors_spark.pipeline._plan import Plan, plan_of
 from safetensors_spark.pipeline._pool import Pool
 from safetensors_spark.pipeline._progress import progress_of
-from safetensors_spark.pipeline._run import Results, Run, Settings
+from safetensors_spark.pipeline._results import Results
+from safetensors_spark.pipeline._run import Run
+from safetensors_spark.pipeline._settings import Settings
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _MEMORY = 256 << 20

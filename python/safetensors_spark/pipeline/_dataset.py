@@ -28,6 +28,7 @@ from safetensors_spark.pipeline._operations import (
     WindowBy,
     Write,
 )
+from safetensors_spark.pipeline._paths import absolute
 from safetensors_spark.pipeline._reductions import count_rows, first_of_each, keep_first, merged, only
 from safetensors_spark.pipeline._source import DatasetSource, FileSource, FrameSource, ItemSource, Source
 
@@ -219,13 +220,13 @@ class Dataset(Generic[T]):
                 rows to those that it has written before; with `overwrite` it replaces them.
 
         The row that is left is the path. Running the same pipeline again writes nothing, as long as the dataset has its
-        shards.
+        shards, whose names tell which rows they have: so an append is one, also without the records of earlier runs.
         """
         if "batch_size" not in options and "name_col" not in options:
             options["batch_size"] = "auto"
         options.setdefault("mode", "error")
-        written = self._then(Write("safetensors", os.fspath(path), options=options))
-        return written._then(Commit(os.fspath(path), options))
+        place = absolute(os.fspath(path))
+        return self._then(Write("safetensors", place, options=options))._then(Commit(place, options))
 
     def _write(self, kind: str, pattern: Pattern, skip_existing: bool, **options: Any) -> Dataset[str]:
         place = pattern if callable(pattern) else os.fspath(pattern)

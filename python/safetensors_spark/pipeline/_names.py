@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._operations import Write
+from safetensors_spark.pipeline._paths import absolute, identity
 from safetensors_spark.pipeline._plan import Plan, Stage
 
 
 def shard_names(plan: Plan, settings: str) -> list[list[str]]:
-    """The name of each shard of each stage: its number, and a fingerprint of all that it is made of.
+    """The name of each shard of each stage: its number, and a fingerprint of all that it is made of, and of its output.
 
     Args:
         settings: what else decides what is made.
@@ -30,24 +30,33 @@ def shard_names(plan: Plan, settings: str) -> list[list[str]]:
             # Each shard may have rows of all.
             inputs = [_hash(*found[-1])] * stage.shards
         right = _hash(*shard_names(stage.right, settings)[-1]) if stage.right is not None else ""
-        found.append(
-            [
-                f"{shard:05d}-{_hash(code, inputs[shard], right, str(shard), str(stage.shards))}"
-                for shard in range(stage.shards)
-            ]
-        )
+        outputs = outputs_of(stage) or [""] * stage.shards
+        names = [
+            f"{shard:05d}-{_hash(code, inputs[shard], right, identity(outputs[shard]), str(shard), str(stage.shards))}"
+            for shard in range(stage.shards)
+        ]
+        if stage.write is not None and stage.write.format == "safetensors":
+            # A commit is of all shards: those of another one are not a part of this one.
+            names = [f"{name[:5]}-{_hash(name, *names)}" for name in names]
+        found.append(names)
     return found
 
 
+def write_id(names: list[str]) -> str:
+    """The id of the shards that are committed together, by the names of all of them."""
+    return blake2b("\n".join(names).encode(), digest_size=8).hexdigest()
+
+
 def _code(stage: Stage) -> list[Any]:
-    """What a stage does, without what its right side does, which has names of its own."""
+    """What a stage does, without what its right side does, which has names of its own, and without its output."""
     begin = stage.begin
     exchange = (
         []
         if begin is None
-        else [type(begin), *(getattr(begin, one.name) for one in fields(begin) if one.name != "right")]
+        else [type(begin), *(getattr(begin, one.name) for one in fields(begin) if one.name not in ("right", "path"))]
     )
-    return [exchange, list(stage.operations), stage.end]
+    operations = [replace(one, pattern="") if isinstance(one, Write) else one for one in stage.operations]
+    return [exchange, operations, stage.end]
 
 
 def _hash(*parts: str) -> str:
@@ -62,7 +71,7 @@ def outputs_of(stage: Stage) -> list[str] | None:
     write = stage.write
     if write is None:
         return None
-    paths = [_absolute(_path(write, shard, stage.shards)) for shard in range(stage.shards)]
+    paths = [absolute(_path(write, shard, stage.shards)) for shard in range(stage.shards)]
     if write.format != "safetensors":
         seen: dict[str, int] = {}
         for shard, path in enumerate(paths):
@@ -90,8 +99,3 @@ def _path(write: Write, shard: int, total: int) -> str:
             f"{without_secrets(write.pattern)} is no pattern: {error!r}. It may have {{shard}}, {{total}} and "
             "{basename}, as in `out/data-{shard:05d}-of-{total:05d}.jsonl.gz`; write other braces twice."
         ) from None
-
-
-def _absolute(path: str) -> str:
-    # Workers may be in other folders.
-    return path if "://" in path else str(Path(path).expanduser().absolute())

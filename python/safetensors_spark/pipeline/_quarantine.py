@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
 from safetensors_spark._files.commit.target import open_target
@@ -14,6 +16,7 @@ from safetensors_spark.pipeline._whole_file import whole_file
 
 # Of a row that is no JSON, and of the text of an error.
 _LONGEST = 10_000
+_NAME = re.compile(r"stage-(\d+)-shard-(\d+)\.jsonl")
 
 
 class Quarantine:
@@ -45,6 +48,19 @@ class Quarantine:
         else:
             target.delete(self._name)
         return self._count
+
+
+def delete_others(folder: str, shards: Sequence[int]) -> None:
+    """Delete the rows of shards that are gone, where an earlier run had more.
+
+    Args:
+        shards: how many each stage has.
+    """
+    target = open_target(folder)
+    for name in target.names():
+        found = _NAME.fullmatch(name)
+        if found is not None and (int(found[1]) > len(shards) or int(found[2]) >= shards[int(found[1]) - 1]):
+            target.delete(name)
 
 
 def _line(line: dict[str, Any]) -> bytes:

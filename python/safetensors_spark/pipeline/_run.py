@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import logging
-import weakref
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from safetensors_spark._errors import counted
-from safetensors_spark.pipeline._committing import DatasetFiles
+from safetensors_spark.pipeline._earlier import Earlier
 from safetensors_spark.pipeline._fingerprint import fingerprint
-from safetensors_spark.pipeline._names import outputs_of, shard_names
+from safetensors_spark.pipeline._names import outputs_of
 from safetensors_spark.pipeline._operations import Commit, Join, Reshard
 from safetensors_spark.pipeline._plan import Plan, Stage
 from safetensors_spark.pipeline._pool import Exchanging, Pool, Side, run_tasks
 from safetensors_spark.pipeline._progress import Progress
+from safetensors_spark.pipeline._quarantine import delete_others
 from safetensors_spark.pipeline._reshard import pieces_of
-from safetensors_spark.pipeline._run_folder import QUARANTINE, RunFolder, run_location
+from safetensors_spark.pipeline._run_folder import (
+    QUARANTINE,
+    RunFolder,
+    cache_location,
+    delete_old_folders,
+    free_folder,
+    run_location,
+    stage_name,
+)
+from safetensors_spark.pipeline._settings import Settings
 from safetensors_spark.pipeline._shard_file import Footer, ShardFile
 from safetensors_spark.pipeline._task import Piece, Task, Work
 from safetensors_spark.pipeline._whole_file import delete_all_drafts
-from safetensors_spark.pipeline._writing import version
+
+# Seconds in which a cluster ends the tasks of a run that has failed.
+_PATIENCE = 4.0
 
 _LOGGER = logging.getLogger("safetensors_spark")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to run plans.
-
-    Attributes:
-        memory: bytes that a task may keep rows in.
-        quarantines: keep rows apart for which a function fails.
-        resume: go on from what an earlier run has made.
-        work_dir: where runs have their folders.
-        shared: objects that functions may ask for, by name.
-    """
-
-    memory: int
-    quarantines: bool = False
-    resume: bool = True
-    work_dir: str | None = None
-    shared: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -53,46 +45,61 @@ class Run:
 
     def __init__(self, plan: Plan, settings: Settings, pool: Callable[[], Pool], progress: Progress) -> None:
         self._plan, self._settings, self._make_pool, self._progress = plan, settings, pool, progress
-        self._names = shard_names(plan, fingerprint([settings.quarantines, dict(settings.shared)]))
+        self._earlier = Earlier(plan, settings)
+        self._names = self._earlier.names
         self._outputs = [outputs_of(stage) for stage in plan.stages]
         first = next((paths[0] for paths in reversed(self._outputs) if paths), None)
         code = fingerprint([self._names[0] if self._names else [], self._names[-1]])
-        self.folder = RunFolder(run_location(plan, first, settings.work_dir, code))
+        self.folder = RunFolder(run_location(first, settings.work_dir, code))
         own = self.folder.location.rpartition("/")[2]
         # Other pipelines write to the same folder, too.
         beside = first or self.folder.location
         self._quarantine = f"{beside.rpartition('/')[0]}/{QUARANTINE}/{own}"
-        self._datasets: dict[str, DatasetFiles] = {}
         self.counters: Counter[str] = Counter()
         self._counters_of_right: dict[int, dict[str, int]] = {}
         self.rows = 0
         self.manifest: dict[str, Any] = {}
 
-    @property
-    def keeps_record(self) -> bool:
-        """Whether there are files that a later run of the same need not make again."""
-        return any(stage.leaves_files for stage in self._plan.stages)
-
-    def run(self) -> list[ShardFile]:
-        """Make all shards of the last stage. Returns them in order, where no other run of the same deletes them."""
+    def run(self) -> Iterable[Any]:
+        """Make all shards of the last stage. Returns their rows in order, which no other run of the same deletes."""
         with ExitStack() as stack:
-            stack.enter_context(self.folder.lock())
+            writes = self._lock(stack)
+            self._earlier.look_in(self.folder)
             if not self._settings.resume:
                 for number in range(len(self._plan.stages)):
-                    self.folder.delete_stage(_stage_name(number))
+                    self.folder.delete_stage(stage_name(number))
                     self.folder.delete_stage(f"right-{number}")
             self._clean()
             self.folder.delete_old_results()
             # Workers that are killed leave drafts.
-            stack.callback(self._clean)
+            stack.push(lambda kind, *_: self._clean(_PATIENCE if kind is not None else 0))
             pool = _Lazy(self._make_pool)
             stack.enter_context(pool)
             shards = self._stages(pool)
             self._finish(shards)
-            if self.keeps_record:
-                return shards
             # Another run of the same may begin before these rows are read.
-            return self.folder.take_results(_stage_name(len(self._plan.stages) - 1), self._names[-1])
+            if self._plan.stages[-1].leaves_files:
+                return [path for shard in shards for path in shard.rows()]
+            taken = self.folder.take_results(stage_name(len(self._plan.stages) - 1), self._names[-1])
+            if not writes:
+                self.folder.keep_results_alone()
+            return chain.from_iterable(shard.rows() for shard in taken)
+
+    def _lock(self, stack: ExitStack) -> bool:
+        """Let no other run work in this folder, nor write the same files, whatever folder it works in. Returns whether
+        this one writes files.
+        """
+        outputs = [paths[0] for paths in _all_outputs(self._plan) if paths]
+        if not outputs:
+            if self._settings.work_dir is None:
+                delete_old_folders(cache_location())
+            # Two runs of the same would disturb each other in this folder alone.
+            self.folder = stack.enter_context(free_folder(self.folder.location))
+            return False
+        # In one order, so that no two runs wait for each other.
+        for location in sorted({self.folder.location, *(run_location(place, None, "") for place in outputs)}):
+            stack.enter_context(RunFolder(location).lock())
+        return True
 
     def _stages(self, pool: _Lazy) -> list[ShardFile]:
         """Run the stages of which something is needed."""
@@ -101,7 +108,7 @@ class Run:
         for number in reversed(range(len(plan.stages))):
             if wanted or plan.stages[number].leaves_files:
                 needed.append(number)
-                wanted = self._is_incomplete(number)
+                wanted = self._earlier.is_incomplete(number)
         shards: list[ShardFile] = []
         done = -1
         for number in reversed(needed):
@@ -119,40 +126,22 @@ class Run:
         stages, last = self._plan.stages, number
         while stages[last].end is not None and not stages[last].leaves_files:
             last += 1
-        does = last > number and self._is_incomplete(number) and isinstance(pool.pool, Exchanging)
+        does = last > number and self._earlier.is_incomplete(number) and isinstance(pool.pool, Exchanging)
         return last if does else number
-
-    def _is_incomplete(self, number: int) -> bool:
-        return any(self._made(number, shard) is None for shard in range(self._plan.stages[number].shards))
-
-    def _made(self, number: int, shard: int) -> ShardFile | None:
-        """What an earlier run has made of a shard, if its output is still that of that run."""
-        found = self.folder.find(_stage_name(number), self._names[number][shard])
-        return found if found is not None and self._is_still_there(number, shard, found) else None
-
-    def _is_still_there(self, number: int, shard: int, found: ShardFile) -> bool:
-        stage, outputs = self._plan.stages[number], self._outputs[number]
-        if isinstance(stage.begin, Commit):
-            first = found.footer.version
-            if not self._dataset(stage.begin.path).has([first] if first else []):
-                return False
-        if stage.write is None or outputs is None:
-            return True
-        if stage.write.format == "safetensors":
-            return self._dataset(outputs[shard]).keeps(next(found.rows()))
-        return found.footer.version == version(outputs[shard])
-
-    def _dataset(self, path: str) -> DatasetFiles:
-        return self._datasets.setdefault(path, DatasetFiles(path))
 
     def _delete_exchanged(self, number: int) -> None:
         """Delete what a stage has made for the next one; of what it has written the record stays."""
         if not self._plan.stages[number].leaves_files:
-            self.folder.delete_stage(_stage_name(number))
+            self.folder.delete_stage(stage_name(number))
 
     def _stage(self, pool: _Lazy, number: int, before: Sequence[ShardFile]) -> list[ShardFile]:
-        stage, name = self._plan.stages[number], _stage_name(number)
-        made = {shard: found for shard in range(stage.shards) if (found := self._made(number, shard)) is not None}
+        stage, name = self._plan.stages[number], stage_name(number)
+        if self._earlier.is_committed(number):
+            self._progress.begin(number, stage, stage.shards)
+            return []
+        made = {
+            shard: found for shard in range(stage.shards) if (found := self._earlier.find(number, shard)) is not None
+        }
         if made:
             _LOGGER.info(
                 "stage %d: %s of %s made before, by the same code of the same input", number + 1,
@@ -168,13 +157,17 @@ class Run:
 
     def _shuffled(self, pool: _Lazy, first: int, last: int, before: Sequence[ShardFile]) -> list[ShardFile]:
         """Make stages of which the pool brings the rows to the next one. Of all but the last nothing is left."""
-        made = {shard: found for shard in range(self._plan.stages[last].shards) if (found := self._made(last, shard))}
+        made = {
+            shard: found
+            for shard in range(self._plan.stages[last].shards)
+            if (found := self._earlier.find(last, shard))
+        }
         sides = []
         for number in range(first, last + 1):
             stage = self._plan.stages[number]
             self._progress.begin(number, stage, len(made) if number == last else 0)
             self.folder.delete_stage(f"shuffled-{number + 1}")
-            name = f"shuffled-{number + 1}" if number < last else _stage_name(number)
+            name = f"shuffled-{number + 1}" if number < last else stage_name(number)
             left = [shard for shard in range(stage.shards) if number < last or shard not in made]
             tasks = self._tasks(pool, number, before, left, has_rows=number > first)
             sides.append(Side(self._work(number, name), tuple(tasks)))
@@ -184,7 +177,7 @@ class Run:
             footers.setdefault(number, []).append(footer)
             self._progress.advance(number, footer)
         for number in range(first, last):
-            self.folder.write_summary(_stage_name(number), self._names[number], summary_of(footers[number]))
+            self.folder.write_summary(stage_name(number), self._names[number], summary_of(footers[number]))
             self.folder.delete_stage(f"shuffled-{number + 1}")
         return self._closed(last, made)
 
@@ -192,12 +185,12 @@ class Run:
         stage, settings = self._plan.stages[number], self._settings
         after = self._plan.stages[number + 1].shards if stage.end is not None else 1
         quarantine = self._quarantine if settings.quarantines else None
-        folder, before = self.folder.stage(name), self.folder.stage(_stage_name(number - 1))
-        return Work(stage, number, folder, before, after, settings.memory, quarantine, settings.shared)
+        folder, before = self.folder.stage(name), self.folder.stage(stage_name(number - 1))
+        return Work(stage, number, folder, before, after, settings.memory, quarantine, settings.shared, settings.resume)
 
     def _closed(self, number: int, made: Mapping[int, ShardFile]) -> list[ShardFile]:
         """All shards of a stage, some of which were made before."""
-        stage, name = self._plan.stages[number], _stage_name(number)
+        stage, name = self._plan.stages[number], stage_name(number)
         self.folder.keep_only(name, self._names[number])
         names = self._names[number]
         shards = [made.get(shard) or self.folder.shard(name, names[shard]) for shard in range(stage.shards)]
@@ -225,6 +218,7 @@ class Run:
                     () if has_rows else self._pieces(stage, number, shard, before),
                     None if right is None else (right[0], right[1][shard]),
                     None if outputs is None else outputs[shard],
+                    self._earlier.write_ids.get(number - isinstance(stage.begin, Commit), ()),
                 )
             )
         return tasks
@@ -237,6 +231,8 @@ class Run:
             return pieces_of(names, [one.rows_inside for one in before], shard, stage.shards)
         if isinstance(stage.begin, Join):
             return (Piece(names[shard]),)
+        if self._earlier.is_committed(number - 1):
+            return ()
         return tuple(map(Piece, names))
 
     def _right(self, pool: _Lazy, number: int, stage: Stage) -> tuple[str, list[str]]:
@@ -244,17 +240,19 @@ class Run:
         assert stage.right is not None
         run = Run(stage.right, self._settings, self._make_pool, self._progress)
         run.folder = RunFolder(f"{self.folder.location}/right-{number}")
+        run._earlier.look_in(run.folder)
         run._quarantine = f"{self._quarantine}/right-{number}"
         run._stages(pool)
         self._counters_of_right[number] = dict(run._counted(run._summaries()))
         last = len(stage.right.stages) - 1
-        return run.folder.stage(_stage_name(last)), run._names[last]
+        return run.folder.stage(stage_name(last)), run._names[last]
 
-    def _clean(self) -> None:
-        """Delete what dead processes have left of files that this run writes."""
-        for outputs in self._outputs:
-            if outputs is not None:
-                delete_all_drafts(outputs)
+    def _clean(self, patience: float = 0) -> None:
+        """Delete what dead processes have left of files that this run writes; those that die get some seconds."""
+        outputs = [path for paths in _all_outputs(self._plan) for path in paths]
+        deadline = time.monotonic() + patience
+        while not delete_all_drafts(outputs) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def _finish(self, shards: Sequence[ShardFile]) -> None:
         stages = self._summaries()
@@ -265,12 +263,14 @@ class Run:
         for number, stage in enumerate(self._plan.stages):
             for inner, of_right in enumerate(stage.right.stages if stage.right is not None else ()):
                 if not of_right.leaves_files:
-                    self.folder.delete_stage(f"right-{number}/{_stage_name(inner)}")
+                    self.folder.delete_stage(f"right-{number}/{stage_name(inner)}")
+        if self._settings.quarantines:
+            delete_others(self._quarantine, [stage.shards for stage in self._plan.stages])
         self.manifest = self._manifest(shards, stages)
         self.folder.write_manifest(self.manifest)
 
     def _summaries(self) -> list[dict[str, Any]]:
-        return [self.folder.summary(_stage_name(number), names) for number, names in enumerate(self._names)]
+        return [self.folder.summary(stage_name(number), names) for number, names in enumerate(self._names)]
 
     def _counted(self, summaries: Iterable[dict[str, Any]]) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -313,8 +313,12 @@ class _Lazy(AbstractContextManager["_Lazy"]):
             self._pool.close(kill=kind is not None)
 
 
-def _stage_name(number: int) -> str:
-    return f"stage-{number + 1}"
+def _all_outputs(plan: Plan) -> Iterator[list[str]]:
+    """What each stage writes, also on the right sides of joins."""
+    for stage in plan.stages:
+        yield outputs_of(stage) or []
+        if stage.right is not None:
+            yield from _all_outputs(stage.right)
 
 
 def summary_of(footers: Iterable[Footer]) -> dict[str, Any]:
@@ -326,36 +330,3 @@ def summary_of(footers: Iterable[Footer]) -> dict[str, Any]:
             found[name] += getattr(footer, name)
         counters.update(footer.counters)
     return found | {"counters": dict(counters)}
-
-
-class Results(Iterator[Any]):
-    """The rows of the last stage, in order, read from where tasks have put them.
-
-    Attributes:
-        counters: what functions have counted.
-        manifest: what was made: the plan, its stages with rows, bytes, seconds and counters, and each shard.
-    """
-
-    def __init__(self, rows: Iterator[Any], manifest: dict[str, Any]) -> None:
-        self._rows, self.manifest = rows, manifest
-        self._delete: Callable[[], object] = lambda: None
-        self.counters: dict[str, int] = manifest.get("counters", {})
-
-    @staticmethod
-    def of(run: Run, shards: Sequence[ShardFile]) -> Results:
-        results = Results(chain.from_iterable(shard.rows() for shard in shards), run.manifest)
-        # Also where nobody reads them to the end.
-        results._delete = weakref.finalize(results, run.folder.delete_results)
-        return results
-
-    @staticmethod
-    def none() -> Results:
-        """Of a run that did nothing."""
-        return Results(iter(()), {})
-
-    def __next__(self) -> Any:
-        try:
-            return next(self._rows)
-        except StopIteration:
-            self._delete()
-            raise

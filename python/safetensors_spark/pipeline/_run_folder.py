@@ -9,9 +9,9 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2b
-from pathlib import Path
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,7 @@ from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock import locked
 from safetensors_spark._files.commit.target import Target, open_target
 from safetensors_spark.pipeline._fingerprint import fingerprint
-from safetensors_spark.pipeline._plan import Plan
+from safetensors_spark.pipeline._paths import absolute, identity
 from safetensors_spark.pipeline._shard_file import ShardFile
 
 FOLDER, QUARANTINE = "_pipeline", "_quarantine"
@@ -78,10 +78,13 @@ class RunFolder:
         self._target.make(self._results)
         self._target.move((f"{stage}/{name}", f"{self._results}/{name}") for name in names)
         self._target.delete_folder(stage)
-        for name in self._target.names():
-            if name.startswith("stage-"):
-                self._target.delete(name)
         return [self.shard(self._results, name) for name in names]
+
+    def keep_results_alone(self) -> None:
+        """Delete what no later run would go on from."""
+        for name in self._target.names():
+            if name == MANIFEST or name.startswith("stage-"):
+                self._target.delete(name)
 
     def delete_results(self) -> None:
         # A child that was forked has the results of its parent, too.
@@ -128,24 +131,60 @@ class RunFolder:
             "or end it."
         )
 
+    def is_old(self) -> bool:
+        """Whether nothing was made here for so long that nobody goes on from it, nor reads it."""
+        return all(self._target.newest(name) < time.time() - _OLD for name in self._target.names())
 
-def run_location(plan: Plan, output: str | None, work_dir: str | None, code: str) -> str:
-    """Where the folder of the plan's run is.
+    def delete(self) -> None:
+        self._target.delete_folder("")
+
+
+@contextmanager
+def free_folder(location: str) -> Iterator[RunFolder]:
+    """The folder, locked; or another one beside it, if a run works there."""
+    for number in count(1):
+        folder = RunFolder(location if number == 1 else f"{location}-{number}")
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(folder.lock())
+            except PipelineBusyError:
+                continue
+            yield folder
+            return
+
+
+def delete_old_folders(cache: str) -> None:
+    """Delete the folders of pipelines that write nothing, and that nobody has run for long."""
+    for name in open_target(cache).names():
+        folder = RunFolder(f"{cache}/{name}")
+        with suppress(PipelineBusyError, OSError):
+            if folder.is_old():
+                with folder.lock():
+                    folder.delete()
+
+
+def cache_location() -> str:
+    """Where pipelines that write nothing have their folders."""
+    from platformdirs import user_cache_path
+
+    return str(user_cache_path("safetensors-spark") / "pipelines")
+
+
+def stage_name(number: int) -> str:
+    return f"stage-{number + 1}"
+
+
+def run_location(output: str | None, work_dir: str | None, code: str) -> str:
+    """Where the folder of a run is.
 
     Args:
         output: the first file that it writes, or the dataset.
         work_dir: where the caller wants it.
         code: the fingerprint of the operations, for a plan that writes nothing.
     """
-    name = blake2b((output or code).encode(), digest_size=8).hexdigest()
+    name = blake2b((identity(output) if output else code).encode(), digest_size=8).hexdigest()
     if work_dir is not None:
-        return f"{_absolute(work_dir)}/{name}"
+        return f"{absolute(work_dir)}/{name}"
     if output is not None:
         return f"{output.rpartition('/')[0]}/{FOLDER}/{name}"
-    from platformdirs import user_cache_path
-
-    return str(user_cache_path("safetensors-spark") / "pipelines" / name)
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).expanduser().absolute())
+    return f"{cache_location()}/{name}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,6 +20,11 @@ def get_shared(name: str) -> Any:
     return known[name]
 
 
-def begin(shared: Mapping[str, Any]) -> None:
-    """These are the objects in this thread from now on."""
-    _current.set(shared)
+@contextmanager
+def of_work(shared: Mapping[str, Any]) -> Iterator[None]:
+    """These are the objects in this thread."""
+    token = _current.set(shared)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -38,6 +38,7 @@ class Work:
         memory: bytes that a task may keep rows in.
         quarantine: where rows go for which a function fails; None if they end the pipeline.
         shared: objects that functions may ask for, by name.
+        resumes: what earlier runs have committed is not committed again.
     """
 
     stage: Stage
@@ -48,6 +49,7 @@ class Work:
     memory: int
     quarantine: str | None = None
     shared: Mapping[str, Any] = field(default_factory=dict)
+    resumes: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Task:
         pieces: of the stage before.
         right: of a join, the shard file of the other side, in a folder of its own.
         output: what a write makes.
+        write_ids: of a dataset, those that its shards may have; new ones get the first.
     """
 
     shard: int
@@ -77,6 +80,7 @@ class Task:
     pieces: tuple[Piece, ...] = ()
     right: tuple[str, str] | None = None
     output: str | None = None
+    write_ids: tuple[str, ...] = ()
 
 
 # Set by who no longer wants what is being made in a thread.
@@ -89,8 +93,11 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
     Args:
         rows: of the source, where only the worker has them; else those of the task.
     """
-    counted = counters.begin()
-    shared.begin(work.shared)
+    with counters.of_shard() as counted, shared.of_work(work.shared):
+        return _run(work, task, stop, rows, counted)
+
+
+def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, counted: Mapping[str, int]) -> Footer:
     started = time.monotonic()
     info = ShardInfo(task.shard, work.stage.shards)
     quarantine = Quarantine(work.quarantine, work.number, task.shard) if work.quarantine is not None else None
@@ -103,7 +110,7 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
         with whole_file(target, task.name, durable=False) as file:
             writer = FrameWriter(file, frame_bytes(work.memory, work.stage.shards))
             if work.stage.write is not None and task.output is not None:
-                rows = iter([write_shard(rows, work.stage.write, task.output, task.shard, footer)])
+                rows = iter([write_shard(rows, work.stage.write, task.output, task.shard, task.write_ids, footer)])
             end = work.stage.end
             if end is not None:
                 found = scatter(rows, end, work.partitions, work.memory, writer, bad)
@@ -149,7 +156,7 @@ def _begin(work: Work, task: Task, footer: Footer) -> Iterator[Any]:
     if isinstance(begin, Gather):
         return iter([begin.function(rows)])
     if isinstance(begin, Commit):
-        footer.version = commit_dataset(begin, rows)
+        footer.version = commit_dataset(begin, rows, task.write_ids, resumes=work.resumes)
         return iter([begin.path])
     if isinstance(begin, Join):
         assert task.right is not None

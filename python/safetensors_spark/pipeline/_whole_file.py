@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,6 +37,7 @@ def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO
         draft = place.with_name(f".{place.name}.{uuid.uuid4().hex[:12]}{DRAFT_SUFFIX}")
         try:
             with io.BufferedWriter(_Draft(draft, place)) as file:
+                _hold(file)
                 yield file
                 file.flush()
                 if durable:
@@ -53,6 +55,24 @@ def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO
             yield file
         target.make(name.rpartition("/")[0])
         target.put(local, name)
+
+
+def _hold(file: BinaryIO) -> None:
+    """Show that the draft has a writer that lives: the lock ends with the process."""
+    # Some file systems have no locks, and then nobody but a run that writes the same file deletes it.
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(draft: Path) -> bool:
+    try:
+        with draft.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class _Draft(io.FileIO):
@@ -74,8 +94,11 @@ class _Draft(io.FileIO):
             ) from error
 
 
-def delete_all_drafts(paths: Iterable[str]) -> None:
-    """Delete what dead processes have left of these files. In stores there are no drafts."""
+def delete_all_drafts(paths: Iterable[str]) -> bool:
+    """Delete what dead processes have left of these files. Returns false if some are being written. Stores have no
+    drafts.
+    """
+    is_all = True
     names: dict[Path, set[str]] = {}
     for path in paths:
         target, name = split(path)
@@ -85,4 +108,8 @@ def delete_all_drafts(paths: Iterable[str]) -> None:
     for folder, of_folder in names.items():
         for draft in folder.glob(f".*{DRAFT_SUFFIX}"):
             if draft.name[1 : -len(DRAFT_SUFFIX)].rpartition(".")[0] in of_folder:
-                draft.unlink(missing_ok=True)
+                if _is_held(draft):
+                    is_all = False
+                else:
+                    draft.unlink(missing_ok=True)
+    return is_all

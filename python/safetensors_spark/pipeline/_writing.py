@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
+from safetensors_spark.dataset import DatasetWriter, WriteRecord
 from safetensors_spark.pipeline._operations import Write
 from safetensors_spark.pipeline._shard_file import Footer
 from safetensors_spark.pipeline._source import about_file, shard_of_file
@@ -17,10 +18,13 @@ from safetensors_spark.pipeline._whole_file import split, whole_file
 _RECORDS = 256
 
 
-def write_shard(rows: Iterator[Any], write: Write, place: str, shard: int, footer: Footer) -> Any:
+def write_shard(
+    rows: Iterator[Any], write: Write, place: str, shard: int, write_ids: tuple[str, ...], footer: Footer
+) -> Any:
     """Write the rows of a shard. Returns the path; of a dataset, what its commit needs."""
     if write.format == "safetensors":
-        return _write_dataset_shard(rows, write, place, shard, footer)
+        writer = DatasetWriter(place, partition=shard, write_id=write_ids[0], **write.options)
+        return _write_dataset_shard(rows, writer, footer)
     target, name = split(place)
     if write.skip_existing and target.status(name) is not None:
         footer.version = version(place)
@@ -42,10 +46,7 @@ def version(place: str) -> str:
         return ""
 
 
-def _write_dataset_shard(rows: Iterator[Any], write: Write, place: str, shard: int, footer: Footer) -> Any:
-    from safetensors_spark.dataset import DatasetWriter
-
-    writer = DatasetWriter(place, partition=shard, **write.options)
+def _write_dataset_shard(rows: Iterator[Any], writer: DatasetWriter, footer: Footer) -> WriteRecord:
     try:
         for count, columns in _batches(rows):
             footer.rows += count

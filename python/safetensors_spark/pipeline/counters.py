@@ -6,6 +6,8 @@ Those of each shard are counted once, however often it was tried.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 _current: ContextVar[Counter[str] | None] = ContextVar("safetensors_spark_counters", default=None)
@@ -23,8 +25,12 @@ def get_counters() -> dict[str, int]:
     return dict(_current.get() or {})
 
 
-def begin() -> Counter[str]:
-    """Count for a new shard in this thread from now on."""
+@contextmanager
+def of_shard() -> Iterator[Counter[str]]:
+    """Count for a new shard in this thread. Its functions may run pipelines of their own here."""
     counted: Counter[str] = Counter()
-    _current.set(counted)
-    return counted
+    token = _current.set(counted)
+    try:
+        yield counted
+    finally:
+        _current.reset(token)

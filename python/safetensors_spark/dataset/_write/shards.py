@@ -48,11 +48,12 @@ class Shards:
     target: Target
     partition: int
     metadata: Mapping[str, str]
+    write_id: str | None = None
     folder: str = field(default_factory=lambda: f"{STAGING}/{uuid4()}")
     records: list[Shard] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._names = ShardNames(self.partition)
+        self._names = ShardNames(self.partition, self.write_id)
 
     def write_tensors(self, tensors: Iterable[Payload], samples: int, metadata: Mapping[str, str]) -> None:
         """Write a shard of these tensors, in the order that the format wants."""
