@@ -138,6 +138,7 @@ class Run:
         stage, name = self._plan.stages[number], stage_name(number)
         if self._earlier.is_committed(number):
             self._progress.begin(number, stage, stage.shards)
+            self.folder.delete_stage(name)
             return []
         made = {
             shard: found for shard in range(stage.shards) if (found := self._earlier.find(number, shard)) is not None
