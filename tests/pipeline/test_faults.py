@@ -206,6 +206,21 @@ def test_files_that_are_there_are_skipped_if_asked_for(tmp_path: Path, backend: 
     assert [(tmp_path / f"{shard}.jsonl").read_text() for shard in range(3)] == ['{"a":0}\n', "old", '{"a":2}\n']
 
 
+def test_a_function_that_exits_is_named(tmp_path: Path, backend: MakeBackend) -> None:
+    tries = tmp_path / "tries"
+
+    def exits(row: int) -> int:
+        with tries.open("a") as file:
+            file.write("x")
+        sys.exit(7)
+
+    with pytest.raises(PipelineError, match=r"has called `sys.exit\(7\)`") as raised:
+        backend(work_dir=str(tmp_path / "work")).execute(Dataset.from_list([1]).map(exits))
+    (note,) = raised.value.__notes__
+    assert note.startswith("In shard 0 of 1, of stage 1: map ")
+    assert tries.read_text() == "x"
+
+
 _FULL = """
 import resource, signal, sys
 

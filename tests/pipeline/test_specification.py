@@ -95,6 +95,9 @@ def test_the_backends_are_made_by_their_names() -> None:
     assert ThreadPoolBackend(max_parallelism=3).options.max_parallelism == 3
     assert type(create_backend("sync")) is SyncBackend
     assert create_backend("threadpool", max_parallelism=7, memory="2GB").options.memory == "2GB"
+    for kind in ("processes", "threads"):
+        with pytest.raises(ValueError, match="max_parallelism is 0, expected"):
+            create_backend(kind, max_parallelism=0)
     with pytest.raises(ValueError, match="backend_type is 'iris'"):
         create_backend("iris")
     with pytest.raises(ValueError, match="memory is '2 apples'"):
@@ -128,6 +131,10 @@ def test_the_launcher_runs_main(files: Path, tmp_path: Path) -> None:
     run = [sys.executable, "-m", "safetensors_spark", "pipeline", str(script), *arguments]
     assert subprocess.run(run, check=True, capture_output=True, text=True).stdout == "2 2GB 4\n"
     assert sum(path.read_text().count("\n") for path in tmp_path.glob("*.jsonl")) == 1000
+    for option, told in (("--max-parallelism=0", "max_parallelism is 0"), ("--memory=much", "memory is 'much'")):
+        found = subprocess.run([*run, option], capture_output=True, text=True)
+        assert (found.returncode, found.stderr.startswith("safetensors-spark: ")) == (2, True)
+        assert told in found.stderr and "Traceback" not in found.stderr
 
 
 def test_the_launcher_shows_the_plan(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

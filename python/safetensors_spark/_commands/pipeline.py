@@ -70,7 +70,10 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"{script} is not there")
     if args.cluster is not None:
         return _on_cluster(args, script, others)
-    backend = create_backend(args.backend, args.max_parallelism, **_options(args))
+    try:
+        backend = create_backend(args.backend, args.max_parallelism, **_options(args))
+    except ValueError as error:
+        raise PipelineError(f"{error}. See `safetensors-spark pipeline --help`.") from None
     sys.argv = [str(script), *others]
     sys.path.insert(0, str(script.parent.absolute()))
     set_flow_backend(backend)

@@ -157,7 +157,8 @@ class ProcessBackend(Backend):
     kind = "processes"
 
     def __init__(self, max_parallelism: int | None = None, **options: Any) -> None:
-        super().__init__(BackendOptions(max_parallelism or os.cpu_count() or 1, **options))
+        parallelism = (os.cpu_count() or 1) if max_parallelism is None else max_parallelism
+        super().__init__(BackendOptions(parallelism, **options))
 
     def pool(self) -> Pool:
         from safetensors_spark.pipeline._backends.processes import ProcessPool

@@ -94,7 +94,14 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
         rows: of the source, where only the worker has them; else those of the task.
     """
     with counters.of_shard() as counted, shared.of_work(work.shared):
-        return _run(work, task, stop, rows, counted)
+        try:
+            return _run(work, task, stop, rows, counted)
+        except SystemExit as error:
+            # It would end the worker, which looks like a lost one, or the caller.
+            told = PipelineError(
+                f"a function has called `sys.exit({error.code!r})`: raise an error of your own instead"
+            )
+            raise with_note(told, _where(work, task)) from error
 
 
 def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, counted: Mapping[str, int]) -> Footer:
@@ -125,10 +132,13 @@ def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, 
             writer.finish(footer)
     except Exception as error:
         if not is_temporary(error):
-            where = f"shard {task.shard} of {work.stage.shards}, {_row(chain)}"
-            with_note(error, f"In {where}, of stage {work.number + 1}: {work.stage.name}")
+            with_note(error, _where(work, task, f", {_row(chain)}"))
         raise
     return footer
+
+
+def _where(work: Work, task: Task, row: str = "") -> str:
+    return f"In shard {task.shard} of {work.stage.shards}{row}, of stage {work.number + 1}: {work.stage.name}"
 
 
 def _row(chain: Chain) -> str:
