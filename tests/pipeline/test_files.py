@@ -7,12 +7,16 @@ import gzip
 import json
 import lzma
 import math
+import re
+import subprocess
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import numpy as np
+import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
@@ -71,8 +75,62 @@ def test_compressed_lines_are_read(suffix: str, compress: Any, tmp_path: Path) -
     path.write_bytes(compress(LINES))
     assert list(load_jsonl(str(path))) == ROWS
     path.write_bytes(compress(LINES)[:-20])
-    with pytest.raises(PipelineError, match=f"a.jsonl.{suffix} cannot be read"):
-        list(load_jsonl(str(path)))
+    for content in (compress(LINES)[:-20], b""):
+        path.write_bytes(content)
+        with pytest.raises(PipelineError, match=f"a.jsonl.{suffix} cannot be read"):
+            list(load_jsonl(str(path)))
+
+
+@pytest.mark.parametrize("suffix", ["gz", "gzip", "GZ", "zst", "zstd", "xz", "XZ", "bz2"])
+def test_compressed_lines_are_written(suffix: str, tmp_path: Path, sync: MakeBackend) -> None:
+    rows = Dataset.from_list([ROWS]).flat_map(list)
+    for folder in ("a", "b"):
+        list(sync().execute(rows.write_jsonl(f"{tmp_path}/{folder}/{{shard}}.jsonl.{suffix}")))
+    path = tmp_path / "a" / f"0.jsonl.{suffix}"
+    assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+    written = b"".join(orjson.dumps(row) + b"\n" for row in ROWS)
+    tool = {"g": "gzip", "z": "zstd", "x": "xz", "b": "bzip2"}[suffix[0].lower()]
+    if tool != "zstd":
+        with path.open("rb") as file:
+            assert subprocess.run([tool, "-dc"], stdin=file, capture_output=True, check=True).stdout == written
+    else:
+        assert zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes()) == written
+    assert list(load_jsonl(str(path))) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (2**64, f"a.b[1] is {2**64}, of type int"),
+        (Decimal("1.5"), "a.b[1] is Decimal('1.5'), of type Decimal"),
+        (b"bytes", "a.b[1] is b'bytes', of type bytes"),
+        ({1: 2}, "a.b[1] is {1: 2}, of type dict (Dict key must be str)"),
+        ("\ud800", "a.b[1] is '\\ud800', of type str"),
+    ],
+)
+def test_values_that_json_does_not_have_are_named(value: Any, told: str, tmp_path: Path, sync: MakeBackend) -> None:
+    rows = Dataset.from_list([[{"a": 1}, {"a": {"b": [1, value]}}]]).flat_map(list)
+    with pytest.raises(PipelineError, match=re.escape(f"row 1 of the shard cannot be a line of JSON: {told}")):
+        sync().execute(rows.write_jsonl(f"{tmp_path}/{{shard}}.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "path"),
+    [
+        ({"x": 1}, {"x": 2, "y": 3}, "y"),
+        ([{"x": {"z": None}}], [{"x": None}, {"x": {"z": 1, "y": 2}}], "x.y"),
+    ],
+)
+def test_fields_that_come_late_are_not_left_out(
+    early: Any, late: Any, path: str, tmp_path: Path, sync: MakeBackend
+) -> None:
+    rows = Dataset.from_list([1]).flat_map(lambda _: [{"s": early}] * 10_000 + [{"s": late}])
+    out = f"{tmp_path}/{{shard}}.parquet"
+    with pytest.raises(PipelineError, match=rf"`s` has the field `{path}` in the records 10000 to 10000 of the shard"):
+        sync().execute(rows.write_parquet(out))
+    schema = pa.schema([("s", pa.array([late]).type)])
+    list(sync().execute(rows.write_parquet(out, schema=schema)))
+    assert pq.read_table(tmp_path / "0.parquet")["s"].to_pylist()[-1] == pa.array([late])[0].as_py()
 
 
 @pytest.mark.parametrize("place", [3, 60, -6])

@@ -134,7 +134,8 @@ def test_the_launcher_runs_main(files: Path, tmp_path: Path) -> None:
     for option, told in (("--max-parallelism=0", "max_parallelism is 0"), ("--memory=much", "memory is 'much'")):
         found = subprocess.run([*run, option], capture_output=True, text=True)
         assert (found.returncode, found.stderr.startswith("safetensors-spark: ")) == (2, True)
-        assert told in found.stderr and "Traceback" not in found.stderr
+        assert told in found.stderr
+        assert "Traceback" not in found.stderr
 
 
 def test_the_launcher_shows_the_plan(files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,14 +69,55 @@ def _batches(
 
 
 def _array(place: str, field: pa.Field, records: list[Any], before: int, method: str) -> pa.Array:
+    values = [record.get(field.name) for record in records]
+    if _has_struct(field.type):
+        for value in values:
+            # Arrow leaves out what its type does not have.
+            if path := _unknown(value, field.type):
+                raise PipelineError(
+                    f"{place}: column `{field.name}` has the field `{path}` in the records {before} to "
+                    f"{before + len(records) - 1} of the shard, which its type {field.type} does not have. Give "
+                    f"{method} a `schema` with it, or leave it out in a `map` before."
+                )
     try:
-        return pa.array([record.get(field.name) for record in records], field.type)
+        return pa.array(values, field.type)
     except _UNFIT as error:
         last = before + len(records) - 1
         raise PipelineError(
             f"{place}: column `{field.name}` is {field.type}, which a value in the records {before} to {last} of the "
             f"shard is not: {error}. Give {method} a `schema`, or make the values alike."
         ) from None
+
+
+def _has_struct(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_struct(kind):
+        return True
+    if types.is_map(kind):
+        return _has_struct(kind.item_type)
+    return (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)) and _has_struct(
+        kind.value_type
+    )
+
+
+def _unknown(value: Any, kind: pa.DataType) -> str:
+    """The path of a field that the type does not have; empty if it has all."""
+    if value is None or not _has_struct(kind):
+        return ""
+    if pa.types.is_struct(kind):
+        if not isinstance(value, dict):
+            return ""
+        for name, one in value.items():
+            place = kind.get_field_index(name)
+            if place < 0:
+                return str(name)
+            if path := _unknown(one, kind.field(place).type):
+                return f"{name}.{path}"
+        return ""
+    inner = kind.item_type if pa.types.is_map(kind) else kind.value_type
+    if pa.types.is_map(kind):
+        value = value.values() if isinstance(value, dict) else (one for _, one in value)
+    return next((path for one in value if (path := _unknown(one, inner))), "")
 
 
 def _schema(place: str, records: list[Any], method: str) -> pa.Schema:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import json
+import lzma
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
@@ -92,9 +94,12 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
     option = OPT_APPEND_NEWLINE | OPT_SERIALIZE_NUMPY
     count = 0
     lines: list[bytes] = []
-    with _compressed(name, file) as content:
+    with _compressed(name.lower(), file) as content:
         for row in rows:
-            lines.append(dumps(row, None, option))
+            try:
+                lines.append(dumps(row, None, option))
+            except TypeError as error:
+                raise _unfit(name, row, count + len(lines), lambda value: dumps(value, None, option), error) from None
             if len(lines) == _LINES:
                 content.write(b"".join(lines))
                 count += len(lines)
@@ -105,7 +110,7 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
 
 @contextmanager
 def _compressed(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    if name.endswith(".gz"):
+    if name.endswith((".gz", ".gzip")):
         from isal.igzip import IGzipFile
 
         # Without name and time, so that the same rows are the same bytes.
@@ -116,5 +121,39 @@ def _compressed(name: str, file: BinaryIO) -> Iterator[BinaryIO]:
 
         with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as content:
             yield cast(BinaryIO, content)
+    elif name.endswith(".xz"):
+        with lzma.open(file, "wb") as content:
+            yield cast(BinaryIO, content)
+    elif name.endswith(".bz2"):
+        with bz2.open(file, "wb") as content:
+            yield cast(BinaryIO, content)
     else:
         yield file
+
+
+def _unfit(name: str, row: Any, number: int, dumps: Callable[[Any], object], error: Exception) -> PipelineError:
+    """The error that names the value that JSON does not have."""
+    path, value, why = _culprit(row, dumps, error)
+    what = path.removeprefix(".") or "it"
+    return PipelineError(
+        f"{without_secrets(name)}: row {number} of the shard cannot be a line of JSON: {what} is "
+        f"{value!r:.200}, of type {type(value).__name__} ({why}). Make it text or a number in a `map` before, or write "
+        "Parquet."
+    )
+
+
+def _culprit(value: Any, dumps: Callable[[Any], object], error: Exception) -> tuple[str, Any, Exception]:
+    """The innermost value that is not written, with the path to it."""
+    if isinstance(value, dict):
+        parts = [(f".{key}", one) for key, one in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [(f"[{place}]", one) for place, one in enumerate(value)]
+    else:
+        parts = []
+    for step, one in parts:
+        try:
+            dumps(one)
+        except TypeError as inner:
+            path, found, why = _culprit(one, dumps, inner)
+            return f"{step}{path}", found, why
+    return "", value, error

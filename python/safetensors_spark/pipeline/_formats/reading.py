@@ -39,10 +39,10 @@ def raise_error(_: Any, error: Exception) -> None:
 
 def format_of(path: str) -> str:
     """The format that a path's suffix tells. Raises `PipelineError` if it tells none."""
-    name = path
+    name = path.lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
-    found = _SUFFIXES.get(PurePath(name).suffix.lower())
+    found = _SUFFIXES.get(PurePath(name).suffix)
     if found is None:
         raise PipelineError(
             f"{without_secrets(path)} has no suffix that tells its format: {', '.join(_SUFFIXES)}. Name the format: "
@@ -52,7 +52,7 @@ def format_of(path: str) -> str:
 
 
 def is_compressed(path: str) -> bool:
-    return path.endswith(_COMPRESSED)
+    return path.lower().endswith(_COMPRESSED)
 
 
 @contextmanager
@@ -67,7 +67,13 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    if path.endswith((".gz", ".gzip")):
+    name = path.lower()
+    if name.endswith(_COMPRESSED):
+        # Not all libraries say so.
+        if not file.read(1):
+            raise EOFError("it has no bytes, and nothing that is compressed has none")
+        file.seek(0)
+    if name.endswith((".gz", ".gzip")):
         from isal.igzip import IGzipFile
         from isal.igzip_lib import IsalError
 
@@ -77,12 +83,12 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, content)
         except IsalError as error:  # type: ignore[misc]
             raise ValueError(str(error)) from None
-    elif path.endswith((".zst", ".zstd")):
+    elif name.endswith((".zst", ".zstd")):
         yield cast(BinaryIO, io.BufferedReader(_Zstandard(file), _AT_ONCE))
-    elif path.endswith(".xz"):
+    elif name.endswith(".xz"):
         with lzma.open(file, "rb") as content:
             yield cast(BinaryIO, content)
-    elif path.endswith(".bz2"):
+    elif name.endswith(".bz2"):
         with bz2.open(file, "rb") as content:
             yield cast(BinaryIO, content)
     else:
