@@ -9,6 +9,7 @@ import lzma
 import math
 import re
 import subprocess
+import zipfile
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -338,3 +339,34 @@ def test_a_filter_finds_zeros_of_both_signs(tmp_path: Path, sync: MakeBackend) -
     pq.write_table(pa.table({"f": [0.0, -0.0]}), tmp_path / "zeros.parquet")
     rows = Dataset.from_list([f"{tmp_path}/zeros.parquet"]).load_parquet()
     assert len(list(sync().execute(rows.filter(col("f").isin([0.0, 2.0]))))) == 2
+
+
+@pytest.mark.parametrize("folder", ["in [1]", "{a,b}", "in::x", "a b", "*", "~x", "é"])
+def test_folders_have_any_name(folder: str, tmp_path: Path, sync: MakeBackend) -> None:
+    place = tmp_path / folder
+    place.mkdir()
+    (place / "a{1,2}.jsonl").write_text('{"a": 1}')
+    pq.write_table(pa.table({"a": [2]}), place / "b[1].parquet")
+    for path, pattern in ((place, "*"), (tmp_path, f"{folder}/a*") if folder.isalpha() else (place, "[ab]*")):
+        rows = [row["a"] for row in sync().execute(Dataset.from_files(path, pattern).load_file())]
+        assert rows == ([1, 2] if path == place else [1])
+    # A path without a pattern may be that of a file, too.
+    assert list(sync().execute(Dataset.from_files(place / "a{1,2}.jsonl").load_jsonl())) == [{"a": 1}]
+    assert list(sync().execute(Dataset.from_list([place / "b[1].parquet"]).load_parquet())) == [{"a": 2}]
+    out = f"{place}/out/{{shard}}.jsonl".replace("{a,b}", "{{a,b}}")
+    (written,) = sync().execute(Dataset.from_list([place / "b[1].parquet"]).load_file().write_jsonl(out))
+    assert Path(written).read_text() == '{"a":2}\n'
+
+
+def test_chained_urls(tmp_path: Path, sync: MakeBackend) -> None:
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as file:
+        for number in range(2):
+            file.writestr(f"d/{number}.jsonl.gz", gzip.compress(b'{"a": %d}' % number))
+    fsspec.filesystem("memory").pipe("/chained/in.zip", (tmp_path / "in.zip").read_bytes())
+    for chain in (f"{tmp_path}/in.zip", "memory://chained/in.zip", "simplecache::memory://chained/in.zip"):
+        rows = Dataset.from_files(f"zip://d/*.jsonl.gz::{chain}")
+        assert list(sync().execute(rows)) == [f"zip://d/{number}.jsonl.gz::{chain}" for number in range(2)]
+        assert list(sync().execute(rows.load_file())) == [{"a": 0}, {"a": 1}]
+    fsspec.filesystem("memory").pipe("/chained/a.jsonl", b'{"a": 5}')
+    rows = Dataset.from_files("simplecache::memory://chained", "*.jsonl")
+    assert list(sync().execute(rows.load_file())) == [{"a": 5}]

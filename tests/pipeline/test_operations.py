@@ -256,3 +256,16 @@ def test_records_are_needed_where_columns_are(sync: MakeBackend) -> None:
             sync().execute(dataset)
     with pytest.raises(PipelineError, match="has no column `b`; it has a"):
         sync().execute(Dataset.from_list([{"a": 1}]).select("b"))
+
+
+def test_rows_that_are_one_object_are_changed_apart(backend: MakeBackend) -> None:
+    row = {"a": [1]}
+
+    def changes(row: dict[str, list[int]]) -> dict[str, list[int]]:
+        row["a"].append(len(row["a"]))
+        return row
+
+    dataset = Dataset.from_list([row] * 3).map(changes)
+    for _ in range(2):
+        assert list(backend().execute(dataset)) == [{"a": [1, 1]}] * 3
+    assert row == {"a": [1]}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -15,6 +17,7 @@ from safetensors_spark._files.remote import version_of
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._failures import ChangedFileError
+from safetensors_spark.pipeline._paths import files_of, is_local, url_of
 
 # Files that are asked for their sizes at the same time.
 _THREADS = 16
@@ -79,15 +82,22 @@ class FileSource:
     empty_glob_ok: bool = False
 
     def shards(self) -> list[SourceShard]:
-        found = {path: about for pattern in expand_braces(self.glob) for path, about in _glob(pattern)}
+        found = {path: about for pattern in self._globs() for path, about in _glob(pattern)}
         if not found and not self.empty_glob_ok:
             raise FileNotFoundError(f"no file matches {without_secrets(self.glob)}; `empty_glob_ok=True` allows that")
         return [shard_of_file(path, about) for path, about in sorted(found.items())]
 
+    def _globs(self) -> list[str]:
+        text = checked_path(self.path)
+        if self.pattern is None:
+            files, place = files_of(text)
+            # A name may look like a pattern.
+            return [escape(text)] if is_local(files) and Path(place).is_file() else expand_braces(text)
+        return [f"{escape(text).rstrip('/')}/{one.lstrip('/')}" for one in expand_braces(self.pattern)]
+
     @property
     def glob(self) -> str:
-        text = checked_path(self.path)
-        return text if self.pattern is None else f"{text.rstrip('/')}/{self.pattern.lstrip('/')}"
+        return self.path if self.pattern is None else f"{self.path.rstrip('/')}/{self.pattern.lstrip('/')}"
 
     def __str__(self) -> str:
         return f"files {without_secrets(self.glob)}"
@@ -168,17 +178,15 @@ def with_versions(shards: list[SourceShard]) -> list[SourceShard]:
 
 
 def _with_version(shard: SourceShard) -> SourceShard:
-    if shard.version or not all(isinstance(row, str) for row in shard.rows):
+    if shard.version or not all(isinstance(row, str | os.PathLike) for row in shard.rows):
         return shard
-    found = [shard_of_file(path, about_file(path)) for path in shard.rows]
+    found = [shard_of_file(path, about_file(path)) for path in map(os.fspath, shard.rows)]
     return SourceShard(shard.rows, " ".join(one.version for one in found), sum(one.bytes for one in found))
 
 
 def about_file(path: str) -> dict[str, Any]:
     """What its file system says of a file."""
-    from fsspec.core import url_to_fs
-
-    files, place = url_to_fs(checked_path(path))
+    files, place = files_of(path)
     try:
         found: dict[str, Any] = files.info(place)
     except FileNotFoundError:
@@ -187,9 +195,7 @@ def about_file(path: str) -> dict[str, Any]:
 
 
 def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    from fsspec.core import url_to_fs
-
-    files, place = url_to_fs(pattern)
+    files, place = files_of(pattern)
     place = re.sub(r"(?<!:)//+", "/", place)
     if not re.search(r"[*?[]", place):
         found = {place: files.info(place)} if files.exists(place) else {}
@@ -202,11 +208,7 @@ def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
         is_link = about["type"] == "other" and about.get("islink")
         known = files.info(name) if is_link else about
         if known["type"] == "file":
-            yield (str(name) if _is_local(files) else files.unstrip_protocol(name)), known
-
-
-def _is_local(files: Any) -> bool:
-    return "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol)
+            yield url_of(files, str(name), pattern), known
 
 
 def _is_hidden(name: str, pattern: str) -> bool:

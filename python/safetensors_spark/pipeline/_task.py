@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -81,6 +82,15 @@ class Task:
     right: tuple[str, str] | None = None
     output: str | None = None
     write_ids: tuple[str, ...] = ()
+
+
+def with_own_rows(task: Task) -> Task:
+    """The task with rows of its own, as it has in another process: functions may change them."""
+    try:
+        return replace(task, rows=deepcopy(task.rows))
+    except Exception:
+        # Locks and open files, which no other process could have.
+        return task
 
 
 # Set by who no longer wants what is being made in a thread.

@@ -7,7 +7,7 @@ from typing import Any
 
 from safetensors_spark.pipeline._pool import ATTEMPTS
 from safetensors_spark.pipeline._shard_file import Footer
-from safetensors_spark.pipeline._task import Task, Work, run
+from safetensors_spark.pipeline._task import Task, Work, run, with_own_rows
 
 
 class _Ended:
@@ -30,7 +30,7 @@ class SyncPool:
 
     def start(self, work: Work, task: Task) -> _Ended:
         try:
-            return _Ended(run(work, task), None)
+            return _Ended(run(work, with_own_rows(task)), None)
         except Exception as error:
             return _Ended(None, error)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors_spark.pipeline._pool import ATTEMPTS
 from safetensors_spark.pipeline._shard_file import Footer
-from safetensors_spark.pipeline._task import Stop, Task, Work, run
+from safetensors_spark.pipeline._task import Stop, Task, Work, run, with_own_rows
 
 # Seconds that are given to tasks to end at their next rows.
 _PATIENCE = 5.0
@@ -35,7 +35,7 @@ class ThreadPool:
 
     def _run(self, future: Future[Footer], work: Work, task: Task) -> None:
         try:
-            future.set_result(run(work, task, self._stop))
+            future.set_result(run(work, with_own_rows(task), self._stop))
         except BaseException as error:
             future.set_exception(error)
 

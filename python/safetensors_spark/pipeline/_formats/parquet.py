@@ -11,12 +11,12 @@ import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
-from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._arrow_expression import in_arrow
 from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts, of_rows
 from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._paths import files_of
 from safetensors_spark.pipeline._source import FilePart
 
 # Rows that become objects at a time.
@@ -40,9 +40,7 @@ def row_groups(path: str) -> list[int]:
 
 
 def _fragment(path: str, part: FilePart | None = None) -> Any:
-    from fsspec.core import url_to_fs
-
-    files, place = url_to_fs(checked_path(path))
+    files, place = files_of(path)
     fragment = dataset.ParquetFileFormat().make_fragment(place, dataset_filesystem(files))
     # `row_groups` of make_fragment is a set, which has another order.
     return fragment if part is None else fragment.subset(row_group_ids=list(range(part.start, part.end)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -25,6 +26,8 @@ def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
         from safetensors_spark.pipeline._formats.safetensors import samples_of
 
         return samples_of(path, load)
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
     if not isinstance(path, str):
         raise PipelineError(f"a row is a {type(path).__name__}, but the files to load are named by their paths")
     return _reader(path, load)(path, load, bad)

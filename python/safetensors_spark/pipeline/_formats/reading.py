@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
-from safetensors_spark._files.storage import checked_path
+from safetensors_spark.pipeline._paths import files_of, own_name
 
 # What a reader calls with a record that cannot be read, and why. It raises, or keeps the record apart.
 Bad = Callable[[Any, Exception], None]
@@ -39,7 +39,7 @@ def raise_error(_: Any, error: Exception) -> None:
 
 def format_of(path: str) -> str:
     """The format that a path's suffix tells. Raises `PipelineError` if it tells none."""
-    name = path.lower()
+    name = own_name(path).lower()
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
     found = _SUFFIXES.get(PurePath(name).suffix)
@@ -52,22 +52,20 @@ def format_of(path: str) -> str:
 
 
 def is_compressed(path: str) -> bool:
-    return path.lower().endswith(_COMPRESSED)
+    return own_name(path).lower().endswith(_COMPRESSED)
 
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
     """The file's bytes, without the compression that its name tells."""
-    from fsspec.core import url_to_fs
-
-    files, place = url_to_fs(checked_path(path))
+    files, place = files_of(path)
     with files.open(place, "rb") as file, decompressed(path, file) as content:
         yield content
 
 
 @contextmanager
 def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
-    name = path.lower()
+    name = own_name(path).lower()
     if name.endswith(_COMPRESSED):
         # Not all libraries say so.
         if not file.read(1):

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._extras import require
 from safetensors_spark._files.secrets import without_secrets
-from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts, of_rows
 from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
 from safetensors_spark.pipeline._operations import Load
+from safetensors_spark.pipeline._paths import files_of
 
 _READ_ROWS = 2048
 
@@ -83,9 +83,7 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
 @contextmanager
 def _local(path: str) -> Iterator[Path]:
     """The file on this machine: a copy of one that is elsewhere."""
-    from fsspec.core import url_to_fs
-
-    files, place = url_to_fs(checked_path(path))
+    files, place = files_of(path)
     if "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol):
         yield Path(place)
         return
