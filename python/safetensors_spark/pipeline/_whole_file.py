@@ -66,7 +66,7 @@ def _hold(file: BinaryIO) -> None:
 
 def _is_held(draft: Path) -> bool:
     try:
-        with draft.open("rb") as file:
+        with draft.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
