@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from factory.conftest import Halves, Longer, Upper
+from safetensors_spark import PipelineBusyError
 from safetensors_spark.factory import ChangedStageError, Pipeline, Stage, run
 from safetensors_spark.factory.operators.length import TextLength, WordCount
 from safetensors_spark.pipeline import Backend, create_backend
@@ -119,6 +121,16 @@ def test_new_rows_of_the_input_cost_their_shards_alone(rows: Any, tmp_path: Path
         before.items()
         <= {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "s" / "data").iterdir()}.items()
     )
+
+
+def test_two_runs_do_not_work_in_one_folder(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    class Again(Upper):
+        def refine(self, batch: pa.RecordBatch) -> Any:
+            with pytest.raises(PipelineBusyError, match="which writes the same files"):
+                run(_pipeline(), rows, tmp_path, mode="overwrite", backend=sync, **SIZES)
+            return super().refine(batch)
+
+    assert len(run(Pipeline("p", (Stage("s", [Again()]),)), rows, tmp_path, backend=sync)) == 1000
 
 
 _SCRIPT = """

@@ -18,6 +18,7 @@ from safetensors_spark.factory._stage_manifest import StageCommit, read_manifest
 from safetensors_spark.factory._stage_task import DATA, StageTask, input_id
 from safetensors_spark.pipeline import Backend, Dataset, create_backend
 from safetensors_spark.pipeline._fingerprint import fingerprint
+from safetensors_spark.pipeline._run_folder import RunFolder
 
 _WINDOW_BYTES, _SHARD_BYTES, _FILE_BYTES = 64 << 20, 256 << 20, 256 << 20
 
@@ -49,6 +50,7 @@ def run(
 
     Raises:
         ContractError: an operator does not fit the rows, or does what its kind may not do.
+        PipelineBusyError: another run works in the folder.
         ChangedStageError: in incremental mode, a stage was made by another configuration or by other code.
     """
     import datasets
@@ -57,16 +59,18 @@ def run(
         raise ValueError(f"mode is {mode!r}, expected 'incremental' or 'overwrite'")
     place = str(out) if "://" in str(out) else str(Path(out).expanduser().absolute())
     shards, features = shards_of(dataset, shard_bytes), features_of(dataset)
-    for stage in pipeline.stages:
-        features = features_behind(stage, features)
-        sizes = (window_bytes, file_bytes)
-        folder = f"{place}/{stage.name}"
-        manifest = _run_stage(pipeline, stage, folder, shards, features, sizes, mode, backend or create_backend())
-        shards = [
-            StageFile(f"{folder}/{DATA}/{one['file']}", f"{one['rows']} {one['bytes']}")
-            for record in manifest["shards"]
-            for one in record["files"]
-        ]
+    # Two runs would delete each other's files.
+    with RunFolder(f"{place}/_work").lock():
+        for stage in pipeline.stages:
+            features = features_behind(stage, features)
+            sizes = (window_bytes, file_bytes)
+            folder = f"{place}/{stage.name}"
+            manifest = _run_stage(pipeline, stage, folder, shards, features, sizes, mode, backend or create_backend())
+            shards = [
+                StageFile(f"{folder}/{DATA}/{one['file']}", f"{one['rows']} {one['bytes']}")
+                for record in manifest["shards"]
+                for one in record["files"]
+            ]
     files = [shard.path for shard in shards if isinstance(shard, StageFile)]
     is_stream = isinstance(dataset, datasets.IterableDataset)
     if not files:
