@@ -44,12 +44,16 @@ def classes() -> Iterator[Any]:
 
 
 def _first_sentence(kind: Any) -> str:
-    return " ".join(inspect.getdoc(kind).split("\n\n")[0].split())
+    return " ".join(_text(kind).split("\n\n")[0].split())
+
+
+def _text(kind: Any) -> str:
+    return inspect.getdoc(kind) or ""
 
 
 def _section(kind: Any) -> str:
     lines = [f"## {kind.type}", "", f"`{kind.__module__}.{kind.__name__}`, a {kind.kind}.", ""]
-    lines += [inspect.getdoc(kind), "", "| parameter | default | |", "|---|---|---|"]
+    lines += [_text(kind), "", "| parameter | default | |", "|---|---|---|"]
     for name, field in kind.model_fields.items():
         if name != "id":
             default = "" if field.default is PydanticUndefined else f"`{field.default!r}`"

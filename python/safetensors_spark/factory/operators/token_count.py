@@ -1,0 +1,72 @@
+"""How many tokens a text has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pydantic import Field
+
+from safetensors_spark._extras import require
+from safetensors_spark.factory._operator import Columns, Score
+
+
+class TokenCount(Score):
+    """The number of tokens of a text by any tokenizer of the library `tokenizers`, and the tokens if asked for.
+
+    Special tokens, such as the one that begins a text, do not count, and long texts are not cut off. A null has null.
+    """
+
+    type = "token_count"
+
+    tokenizer: str = Field(description="The file of the tokenizer, mostly `tokenizer.json`.")
+    field: str = Field(default="text", description="The field of text.")
+    output: str = Field(default="token_count", description="The new field.")
+    tokens: str | None = Field(
+        default=None, description="A new field for the tokens themselves, int32; none by default."
+    )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.field,)
+
+    @property
+    def writes(self) -> Mapping[str, pa.DataType]:
+        further = {} if self.tokens is None else {self.tokens: pa.list_(pa.int32())}
+        return {self.output: pa.int64(), **further}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.tokenizer,)
+
+    def load(self) -> None:
+        _tokenizer(self.tokenizer)
+
+    def score(self, batch: pa.RecordBatch) -> Columns:
+        texts = batch.column(self.field).to_pylist()
+        there = [text for text in texts if text is not None]
+        # Offsets are not needed, and take a third of the time.
+        encoded = iter(_tokenizer(self.tokenizer).encode_batch_fast(there, add_special_tokens=False))
+        found = [None if text is None else next(encoded).ids for text in texts]
+        columns: dict[str, Any] = {self.output: [None if ids is None else len(ids) for ids in found]}
+        return columns if self.tokens is None else {**columns, self.tokens: found}
+
+
+@cache
+def _tokenizer(path: str) -> Any:
+    require("factory", ("tokenizers",))
+    from tokenizers import Tokenizer
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}, the tokenizer of `token_count`, is not there: name a file `tokenizer.json`")
+    try:
+        found = Tokenizer.from_file(path)
+    except Exception as error:
+        # The library raises no other class.
+        raise ValueError(f"{path} is no file of the library `tokenizers`: {error}") from None
+    found.no_padding()
+    found.no_truncation()
+    return found

@@ -1,0 +1,47 @@
+"""Text whose encoding was mistaken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pydantic import Field
+
+from safetensors_spark._extras import require
+from safetensors_spark.factory._operator import Columns, Refiner
+
+
+class UnicodeFix(Refiner):
+    """Repairs text that was decoded with the wrong encoding (`schÃ¶n` is `schön`), by the library ftfy.
+
+    Also HTML entities, terminal escapes, ligatures, control characters and line ends become what they stand for, as
+    ftfy's documentation says, and the text is normalised. What looks right is kept. A null stays null.
+    """
+
+    type = "unicode_fix"
+
+    field: str = Field(default="text", description="The field of text.")
+    normalization: Literal["NFC", "NFKC", "NFD", "NFKD"] | None = Field(
+        default="NFC", description="The form of Unicode that texts get; none leaves them as they are."
+    )
+    uncurl_quotes: bool = Field(default=False, description="Whether “curly” quotes become straight ones.")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.field,)
+
+    @property
+    def writes(self) -> Mapping[str, pa.DataType]:
+        return {self.field: pa.string()}
+
+    def load(self) -> None:
+        require("factory", ("ftfy",))
+
+    def refine(self, batch: pa.RecordBatch) -> Columns:
+        from ftfy import TextFixerConfig, fix_text
+
+        # Without `explain`, which makes a list of what it has done.
+        config = TextFixerConfig(normalization=self.normalization, uncurl_quotes=self.uncurl_quotes, explain=False)
+        texts = batch.column(self.field).to_pylist()
+        return {self.field: [None if text is None else fix_text(text, config) for text in texts]}
