@@ -1,0 +1,99 @@
+"""C4's rules, of lines and of whole texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pydantic import Field
+
+from safetensors_spark.factory._operator import Columns, Refiner
+from safetensors_spark.factory.operators._quality import TextFilter
+from safetensors_spark.factory.operators._words import sentences_of
+
+_CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+_ENDS = (".", "?", "!", '"', "'")
+_POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
+
+
+def _line(text: str, min_words: int, max_word: int) -> str | None:
+    """A line without citations; None for one that is left out."""
+    line = text.strip()
+    words = line.split()
+    if any(len(word) > max_word for word in words):
+        return None
+    if "[" in line:
+        line = _CITATION.sub("", line)
+    if not line.endswith(_ENDS) or line.endswith("...") or len(words) < min_words:
+        return None
+    return line
+
+
+def _is_boilerplate(small: str) -> bool:
+    return "javascript" in small or any(map(small.__contains__, _POLICIES))
+
+
+class C4Lines(Refiner):
+    """Leaves out lines that are no sentences, by the rules of C4 (Raffel et al. 2020, arXiv:1910.10683, section 2.2).
+
+    A line ends with a mark that ends a sentence or a quotation, and not with an ellipsis; has three words at least,
+    none of more than 1000 characters; and mentions neither JavaScript nor cookies nor terms of use. Citations of
+    Wikipedia, such as `[1]`, are taken out. `c4_quality` drops texts of which too little is left: put it behind.
+    """
+
+    type = "c4_lines"
+
+    field: str = Field(default="text", description="The field of text.")
+    min_words: int = Field(default=3, ge=0, description="So many words has a line at least.")
+    max_word: int = Field(default=1000, ge=1, description="So many characters has a word at most.")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.field,)
+
+    @property
+    def writes(self) -> Mapping[str, pa.DataType]:
+        return {self.field: pa.string()}
+
+    def refine(self, batch: pa.RecordBatch) -> Columns:
+        texts = batch.column(self.field).to_pylist()
+        return {self.field: [None if text is None else self._kept(text) for text in texts]}
+
+    def _kept(self, text: str) -> str:
+        lines = (_line(line, self.min_words, self.max_word) for line in text.splitlines())
+        return "\n".join(line for line in lines if line is not None and not _is_boilerplate(line.lower())).strip()
+
+
+class C4Quality(TextFilter):
+    """Drops texts by the rules of C4 (Raffel et al. 2020, arXiv:1910.10683, section 2.2).
+
+    Of the lines that `c4_lines` would keep, none says `lorem ipsum` or has a curly bracket, and they have five
+    sentences at least. The list of bad words is not applied. The text itself is not changed: `c4_lines` does that.
+
+    Decisions are those of datatrove's `C4QualityFilter`, but that sentences end at marks before white space, except
+    behind frequent abbreviations, where it asks spaCy.
+    """
+
+    type = "c4_quality"
+
+    min_sentences: int = Field(default=5, ge=0, description="So many sentences at least.")
+    min_words: int = Field(default=3, ge=0, description="So many words has a line at least.")
+    max_word: int = Field(default=1000, ge=1, description="So many characters has a word at most.")
+
+    def reason(self, text: str) -> str | None:
+        sentences = 0
+        for whole in text.splitlines():
+            line = _line(whole, self.min_words, self.max_word)
+            if line is None:
+                continue
+            small = line.lower()
+            if "lorem ipsum" in small:
+                return "lorem ipsum"
+            if "javascript" in small:
+                continue
+            if "{" in line:
+                return "a curly bracket"
+            if not _is_boilerplate(small):
+                sentences += sentences_of(line)
+        return None if sentences >= self.min_sentences else f"too few sentences: {sentences} < {self.min_sentences}"
