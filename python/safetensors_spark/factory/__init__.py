@@ -2,8 +2,9 @@
 
 from safetensors_spark._extras import require
 
-require("factory", ("PIL", "daft", "datasets", "pyarrow", "pydantic"))
+require("factory", ("PIL", "daft", "datasets", "pyarrow", "pydantic", "yaml"))
 
+from safetensors_spark.factory._config import PipelineConfig, load_config, load_pipeline  # noqa: E402
 from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
 from safetensors_spark.factory._operator import (  # noqa: E402
     Evaluator,
@@ -15,6 +16,7 @@ from safetensors_spark.factory._operator import (  # noqa: E402
     Score,
 )
 from safetensors_spark.factory._pipeline import Pipeline, Stage  # noqa: E402
+from safetensors_spark.factory._registry import register  # noqa: E402
 from safetensors_spark.factory._run import run  # noqa: E402
 
 __all__ = [
@@ -27,8 +29,12 @@ __all__ = [
     "NewRows",
     "Operator",
     "Pipeline",
+    "PipelineConfig",
     "Refiner",
     "Score",
     "Stage",
+    "load_config",
+    "load_pipeline",
+    "register",
     "run",
 ]

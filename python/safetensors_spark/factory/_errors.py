@@ -6,7 +6,15 @@ from safetensors_spark._errors import PipelineError
 
 
 class ConfigError(PipelineError):
-    """A configuration that describes no pipeline. It names the line, where it comes from a file."""
+    """A configuration that describes no pipeline. It names the line, where it comes from a file.
+
+    Attributes:
+        place: the keys and numbers that lead to what is wrong, within what was configured.
+    """
+
+    def __init__(self, message: str, place: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class ContractError(PipelineError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from safetensors_spark.factory._edges import Edge, in_order
 from safetensors_spark.factory._errors import ConfigError
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.pipeline._fingerprint import fingerprint
@@ -24,17 +25,28 @@ class Stage:
 
     Operators without an id get one of their type and their number among those of the type: `word_count_1`.
 
-    Raises `ConfigError` for ids that are not unique, and names that cannot be those of a folder.
+    Attributes:
+        operators: in the order in which they run: as they are listed, or as edges say.
+
+    Raises `ConfigError` for ids that are not unique, names that cannot be those of a folder, and edges that tell no
+    order.
     """
 
     name: str
     operators: tuple[Operator, ...]
 
-    def __init__(self, name: str, operators: Iterable[Operator]) -> None:
+    def __init__(self, name: str, operators: Iterable[Operator], edges: Sequence[Edge] | None = None) -> None:
+        """A stage.
+
+        Args:
+            edges: pairs of ids, of which the first one's operator is before the second one's. By default each is
+                before the next one in the list.
+        """
         if not _NAME.fullmatch(name):
-            raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.")
+            raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.", ("name",))
+        named = tuple(_named(name, operators))
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "operators", tuple(_named(name, operators)))
+        object.__setattr__(self, "operators", named if edges is None else tuple(in_order(name, named, edges)))
 
     @property
     def config(self) -> list[dict[str, Any]]:
@@ -82,7 +94,7 @@ def _digest(file: Path) -> str:
 def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:
     counts: Counter[str] = Counter()
     seen: set[str] = set()
-    for operator in operators:
+    for number, operator in enumerate(operators):
         if not isinstance(operator, Operator):
             raise TypeError(f"stage `{stage}` has a {type(operator).__name__}, expected operators")
         counts[operator.type] += 1
@@ -90,7 +102,10 @@ def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:
             operator if operator.id else operator.model_copy(update={"id": f"{operator.type}_{counts[operator.type]}"})
         )
         if one.id in seen:
-            raise ConfigError(f"stage `{stage}` has two operators with the id `{one.id}`. Give each one of its own.")
+            raise ConfigError(
+                f"stage `{stage}` has two operators with the id `{one.id}`. Give each one of its own.",
+                ("operators", number, "id"),
+            )
         seen.add(one.id)
         yield one
 
@@ -107,13 +122,19 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ConfigError(f"{self.name!r} is no name of a pipeline: expected letters, digits, `_`, `.` and `-`.")
+            raise ConfigError(
+                f"{self.name!r} is no name of a pipeline: expected letters, digits, `_`, `.` and `-`.", ("name",)
+            )
         if not self.stages:
             raise ConfigError(f"pipeline `{self.name}` has no stage.")
         object.__setattr__(self, "stages", tuple(self.stages))
-        for name, count in Counter(stage.name for stage in self.stages).items():
-            if count > 1:
-                raise ConfigError(f"pipeline `{self.name}` has {count} stages with the name `{name}`.")
+        seen: set[str] = set()
+        for number, stage in enumerate(self.stages):
+            if stage.name in seen:
+                raise ConfigError(
+                    f"pipeline `{self.name}` has two stages with the name `{stage.name}`.", ("stages", number, "name")
+                )
+            seen.add(stage.name)
 
 
 def differences(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
-
-import pyarrow as pa  # type: ignore[import-untyped]
+from typing import Any
+from uuid import uuid4
 
 from safetensors_spark.factory._apply import check_fields
-from safetensors_spark.factory._errors import ChangedStageError
+from safetensors_spark.factory._code_version import code_version
 from safetensors_spark.factory._fields import GENERATED_BY, NAMES, REFINED_BY
 from safetensors_spark.factory._operator import Generator, Refiner
-from safetensors_spark.factory._pipeline import Pipeline, Stage, differences
+from safetensors_spark.factory._pipeline import Pipeline, Stage
 from safetensors_spark.factory._source import InputShard, ShardSource, StageFile, features_of, shards_of
-from safetensors_spark.factory._stage_manifest import StageCommit, read_manifest
-from safetensors_spark.factory._stage_task import DATA, StageTask, input_id
+from safetensors_spark.factory._stage_manifest import StageCommit
+from safetensors_spark.factory._stage_task import StageTask
+from safetensors_spark.factory._stage_work import Mode, Sizes, StageWork, outputs_of
 from safetensors_spark.pipeline import Backend, Dataset, create_backend
-from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._run_folder import RunFolder
 
-_WINDOW_BYTES, _SHARD_BYTES, _FILE_BYTES = 64 << 20, 256 << 20, 256 << 20
-
-Mode = Literal["incremental", "overwrite"]
+WINDOW_BYTES, SHARD_BYTES, FILE_BYTES = 64 << 20, 256 << 20, 256 << 20
 
 
 def run(
@@ -32,9 +29,9 @@ def run(
     *,
     mode: Mode = "incremental",
     backend: Backend | None = None,
-    window_bytes: int = _WINDOW_BYTES,
-    shard_bytes: int = _SHARD_BYTES,
-    file_bytes: int = _FILE_BYTES,
+    window_bytes: int = WINDOW_BYTES,
+    shard_bytes: int = SHARD_BYTES,
+    file_bytes: int = FILE_BYTES,
 ) -> Any:
     """Run a pipeline on a dataset of Hugging Face's library. Returns what is left, as such a dataset.
 
@@ -55,29 +52,39 @@ def run(
     """
     import datasets
 
-    if mode not in ("incremental", "overwrite"):
-        raise ValueError(f"mode is {mode!r}, expected 'incremental' or 'overwrite'")
-    place = str(out) if "://" in str(out) else str(Path(out).expanduser().absolute())
-    shards, features = shards_of(dataset, shard_bytes), features_of(dataset)
+    place, shards, features = checked_arguments(pipeline, dataset, out, mode, shard_bytes)
+    run_id = uuid4().hex
     # Two runs would delete each other's files.
     with RunFolder(f"{place}/_work").lock():
-        for stage in pipeline.stages:
-            features = features_behind(stage, features)
-            sizes = (window_bytes, file_bytes)
+        for stage, left in zip(pipeline.stages, features, strict=True):
             folder = f"{place}/{stage.name}"
-            manifest = _run_stage(pipeline, stage, folder, shards, features, sizes, mode, backend or create_backend())
-            shards = [
-                StageFile(f"{folder}/{DATA}/{one['file']}", f"{one['rows']} {one['bytes']}")
-                for record in manifest["shards"]
-                for one in record["files"]
-            ]
+            sizes = Sizes(window_bytes, file_bytes)
+            work = StageWork(pipeline.name, stage, folder, shards, left.arrow_schema, sizes, mode)
+            work.check()
+            shards = outputs_of(folder, _run_stage(work, run_id, backend or create_backend()))
     files = [shard.path for shard in shards if isinstance(shard, StageFile)]
     is_stream = isinstance(dataset, datasets.IterableDataset)
     if not files:
-        empty = datasets.Dataset.from_dict({name: [] for name in features}, features=features)
+        empty = datasets.Dataset.from_dict({name: [] for name in features[-1]}, features=features[-1])
         return empty.to_iterable_dataset() if is_stream else empty
     cache = f"{place}/_cache"
     return datasets.load_dataset("parquet", data_files=files, split="train", streaming=is_stream, cache_dir=cache)
+
+
+def checked_arguments(
+    pipeline: Pipeline, dataset: Any, out: str | os.PathLike[str], mode: str, shard_bytes: int
+) -> tuple[str, list[InputShard], list[Any]]:
+    """The folder, the shards of the dataset, and the features of the rows that each stage leaves.
+
+    Raises `ContractError` for an operator of any stage that does not fit, before a row is read.
+    """
+    if mode not in ("incremental", "overwrite"):
+        raise ValueError(f"mode is {mode!r}, expected 'incremental' or 'overwrite'")
+    place = str(out) if "://" in str(out) else str(Path(out).expanduser().absolute())
+    shards, features = shards_of(dataset, shard_bytes), [features_of(dataset)]
+    for stage in pipeline.stages:
+        features.append(features_behind(stage, features[-1]))
+    return place, shards, features[1:]
 
 
 def features_behind(stage: Stage, features: Any) -> Any:
@@ -98,52 +105,18 @@ def features_behind(stage: Stage, features: Any) -> Any:
     return Features(found)
 
 
-def _run_stage(
-    pipeline: Pipeline,
-    stage: Stage,
-    folder: str,
-    shards: list[InputShard],
-    features: Any,
-    sizes: tuple[int, int],
-    mode: Mode,
-    backend: Backend,
-) -> dict[str, Any]:
-    schema: pa.Schema = features.arrow_schema
-    config = fingerprint([stage.config, stage.code, str(schema), sizes])
-    head = {
-        "pipeline": pipeline.name,
-        "stage": stage.name,
-        "config": stage.config,
-        "config_hash": config,
-        "code_version": stage.code,
-        "operator_versions": {one.id: one.version for one in stage.operators},
-    }
-    kept: dict[str, dict[str, Any]] = {}
-    before = read_manifest(folder)
-    if before is not None and mode == "incremental":
-        _check_same(before, head, stage, folder)
-        kept = {record["input"]: record for record in before["shards"]}
-    records = [kept.get(input_id(config, shard)) for shard in shards]
-    if before is not None and mode == "incremental" and None not in records and len(records) == len(before["shards"]):
-        return before
-    task = StageTask(folder, stage.operators, config, schema, *sizes)
-    there = [record | {"shard": number} for number, record in enumerate(records) if record is not None]
-    left = [(number, shard) for number, shard in enumerate(shards) if records[number] is None]
+def _run_stage(work: StageWork, run_id: str, backend: Backend) -> dict[str, Any]:
+    """Make what is not there of a stage. Returns its manifest."""
+    if work.before is not None and work.is_whole:
+        return work.before
+    there = [record | {"shard": number} for number, record in enumerate(work.records) if record is not None]
+    left = [(number, shard) for number, shard in enumerate(work.shards) if work.records[number] is None]
+    sizes = work.sizes
+    task = StageTask(work.folder, work.stage.operators, work.config, work.schema, sizes.window, sizes.file)
+    head = work.head | {"run_id": run_id, "code_version": code_version(work.stage)}
     dataset: Dataset[Any] = Dataset(ShardSource(left))
-    work = dataset.map_shard(task).reduce(list, StageCommit(folder, head, there))
-    options = {"work_dir": f"{folder}/_work"} | ({"resume": False} if mode == "overwrite" else {})
-    (manifest,) = backend.having(**options).execute(work)
+    made = dataset.map_shard(task).reduce(list, StageCommit(work.folder, head, there))
+    options = {"work_dir": f"{work.folder}/_work"} | ({"resume": False} if work.mode == "overwrite" else {})
+    (manifest,) = backend.having(**options).execute(made)
     found: dict[str, Any] = manifest
     return found
-
-
-def _check_same(before: dict[str, Any], head: dict[str, Any], stage: Stage, folder: str) -> None:
-    if before["config_hash"] == head["config_hash"]:
-        return
-    found = differences(before["config"], head["config"])
-    if before["code_version"] != head["code_version"]:
-        found.append("the code of operators, or a file that they read, has changed")
-    raise ChangedStageError(
-        f"stage `{stage.name}` in {folder} was made in another way: {'; '.join(found) or 'columns differ'}. "
-        "Run it with mode='overwrite' to make it again, or write to another folder."
-    )

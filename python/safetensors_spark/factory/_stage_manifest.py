@@ -27,6 +27,10 @@ class StageCommit:
     head: dict[str, Any]
     kept: Sequence[dict[str, Any]] = ()
 
+    def __fingerprint__(self) -> str:
+        # Not of the run, nor of a commit that changes no operator: what a broken run has made is not made again.
+        return f"{self.folder} {self.head['config_hash']} {[(one['shard'], one['input']) for one in self.kept]}"
+
     def __call__(self, records: Any) -> dict[str, Any]:
         made = sorted([*self.kept, *(one for some in records for one in some)], key=lambda one: int(one["shard"]))
         operators: dict[str, dict[str, int]] = {}

@@ -1,0 +1,187 @@
+"""The configuration of a pipeline: what a YAML file says, and the pipeline that it describes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._input import DatasetInput
+from safetensors_spark.factory._operator import Operator
+from safetensors_spark.factory._pipeline import Pipeline, Stage
+from safetensors_spark.factory._problems import Problem, checked_as
+from safetensors_spark.factory._registry import operator_class
+from safetensors_spark.factory._yaml import Document, Place, parsed, written
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OperatorConfig(_Part):
+    """An operator: its type, its id, and its parameters beside them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="What it is, such as `text_length`.")
+    id: str = Field(default="", description="Name of this instance, unique in its stage: by default type and number.")
+
+
+class StageConfig(_Part):
+    """A stage."""
+
+    name: str = Field(description="Name of the stage, and of its folder.")
+    operators: tuple[OperatorConfig, ...] = Field(min_length=1, description="What is done with each row.")
+    edges: tuple[tuple[str, str], ...] | None = Field(
+        default=None,
+        description="Pairs of ids: which operator is before which. By default each is before the next one in the list.",
+    )
+
+
+class ParquetSink(_Part):
+    """The files of the last stage are the output."""
+
+    type: Literal["parquet"] = "parquet"
+
+
+class SafetensorsSink(_Part):
+    """The output is written as a safetensors dataset, too, by `to_safetensors`."""
+
+    type: Literal["safetensors"]
+    path: str = Field(description="Folder of the new dataset, seen from the folder of this file.")
+    options: dict[str, Any] = Field(default={}, description="Further arguments of `to_safetensors`.")
+
+
+class PipelineConfig(_Part):
+    """A pipeline, with its input and its output."""
+
+    name: str = Field(description="Name of the pipeline.")
+    imports: tuple[str, ...] = Field(
+        default=(), description="Modules that register operators, in the folder of this file or installed."
+    )
+    input: DatasetInput | None = Field(default=None, description="The dataset that the command reads.")
+    stages: tuple[StageConfig, ...] = Field(
+        min_length=1, description="Stages, of which each gets the one before's rows."
+    )
+    sink: Annotated[ParquetSink | SafetensorsSink, Field(discriminator="type")] = Field(
+        default=ParquetSink(), description="What becomes of the output."
+    )
+
+    def pipeline(self) -> Pipeline:
+        """The pipeline. Raises `ConfigError` for operators that do not exist, and parameters that they do not take."""
+        return _pipeline_of(self, _in_words)
+
+    def to_yaml(self) -> str:
+        """The configuration as a file that `load_config` reads."""
+        return written(self.model_dump(mode="json", exclude_defaults=True))
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """A JSON schema of configurations, with the parameters of all operators that are known: for editors."""
+        from safetensors_spark.factory._json_schema import json_schema
+
+        return json_schema()
+
+
+def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
+    """The pipeline that a YAML file describes. Raises `ConfigError` with the line of each mistake."""
+    return load_config(path).pipeline()
+
+
+def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
+    """The configuration in a YAML file, with its input and its sink. Their relative paths become absolute.
+
+    Raises `ConfigError` with the line of each mistake.
+    """
+    file = Path(path).expanduser()
+    document = parsed(file.read_bytes(), str(path))
+    problems: list[Problem] = []
+    config = checked_as(PipelineConfig, document.value, (), problems)
+    where = _lines(document, str(path))
+    if config is None:
+        raise _error(problems, where)
+    folder = file.parent.absolute()
+    if config.imports and str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    _pipeline_of(config, where)
+    return _resolved(config, folder)
+
+
+def _resolved(config: PipelineConfig, folder: Path) -> PipelineConfig:
+    changed: dict[str, Any] = {}
+    if config.input is not None:
+        changed["input"] = config.input.resolved(folder)
+    if isinstance(config.sink, SafetensorsSink) and "://" not in config.sink.path:
+        path = str(folder / Path(config.sink.path).expanduser())
+        changed["sink"] = config.sink.model_copy(update={"path": path})
+    return config.model_copy(update=changed)
+
+
+def _pipeline_of(config: PipelineConfig, where: Callable[[Place], str]) -> Pipeline:
+    problems: list[Problem] = []
+    for number, name in enumerate(config.imports):
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(".")
+            problems.append(Problem(("imports", number), f"`{name}` cannot be imported: {told}."))
+    if problems:
+        # Types of operators that it registers would be unknown, too.
+        raise _error(problems, where)
+    stages = [_stage_of(stage, ("stages", number), problems) for number, stage in enumerate(config.stages)]
+    if problems:
+        raise _error(problems, where)
+    try:
+        return Pipeline(config.name, tuple(stage for stage in stages if stage is not None))
+    except ConfigError as error:
+        raise _error([Problem(error.place, str(error))], where) from None
+
+
+def _stage_of(stage: StageConfig, place: Place, problems: list[Problem]) -> Stage | None:
+    before = len(problems)
+    operators = [
+        _operator_of(one, (*place, "operators", number), problems) for number, one in enumerate(stage.operators)
+    ]
+    if len(problems) > before:
+        return None
+    try:
+        return Stage(stage.name, [one for one in operators if one is not None], stage.edges)
+    except ConfigError as error:
+        problems.append(Problem((*place, *error.place), str(error)))
+        return None
+
+
+def _operator_of(config: OperatorConfig, place: Place, problems: list[Problem]) -> Operator | None:
+    try:
+        kind = operator_class(config.type)
+    except ConfigError as error:
+        problems.append(Problem((*place, "type"), str(error)))
+        return None
+    parameters = {"id": config.id} if config.id else {}
+    return checked_as(kind, parameters | (config.model_extra or {}), place, problems, ("type",))
+
+
+def _lines(document: Document, name: str) -> Callable[[Place], str]:
+    def where(place: Place) -> str:
+        while place not in document.lines:
+            place = place[:-1]
+        return f"{name}, line {document.lines[place]}: "
+
+    return where
+
+
+def _in_words(place: Place) -> str:
+    parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in place)
+    return f"{''.join(parts).removeprefix('.')}: " if place else ""
+
+
+def _error(problems: Sequence[Problem], where: Callable[[Place], str]) -> ConfigError:
+    """One error for all problems, in the order of their lines."""
+    lines = dict.fromkeys(f"{where(one.place)}{one.text}" for one in problems)
+    return ConfigError("\n".join(lines), problems[0].place)

@@ -1,0 +1,97 @@
+"""The dataset that a configuration names as its input."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
+from pydantic import BaseModel, ConfigDict, Field
+
+from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._nearest import meant
+
+# What `path` may be beside folders and datasets of the Hub.
+_FORMATS = ("arrow", "audiofolder", "csv", "imagefolder", "json", "parquet", "text", "webdataset", "xml")
+
+Files = str | tuple[str, ...] | dict[str, str | tuple[str, ...]]
+
+
+class DatasetInput(BaseModel):
+    """Arguments of `datasets.load_dataset`. Files of this machine are seen from the configuration's folder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(description="A format such as `parquet` or `json`, a folder, or a dataset of the Hub.")
+    name: str | None = Field(default=None, description="Name of a configuration of the dataset.")
+    data_dir: str | None = Field(default=None, description="Folder of the files.")
+    data_files: Files | None = Field(default=None, description="Files or patterns of files; by split, as a mapping.")
+    split: str = Field(default="train", description="The split that is read.")
+    revision: str | None = Field(default=None, description="Revision of a dataset of the Hub.")
+    streaming: bool = Field(default=True, description="Read rows as they are needed, and keep no copy of the dataset.")
+    options: dict[str, Any] = Field(default={}, description="Further arguments, such as `columns` of Parquet.")
+
+    def resolved(self, folder: Path) -> DatasetInput:
+        """The same input, seen from anywhere."""
+        there = Path(folder, self.path).expanduser()
+        if there.exists():
+            return self.model_copy(update={"path": str(there)})
+        if "/" in self.path:
+            # Files of a dataset of the Hub are within it.
+            return self
+        place = None if self.data_dir is None else _absolute(self.data_dir, folder)
+        # Files are in the folder, if there is one.
+        files = self.data_files if place is not None else _all_absolute(self.data_files, folder)
+        return self.model_copy(update={"data_dir": place, "data_files": files})
+
+    def open(self) -> Any:
+        """The dataset. Raises `ConfigError` if there is none."""
+        import datasets
+
+        for pattern in _patterns(self.data_files):
+            if "://" not in pattern and Path(pattern).is_absolute() and not LocalFileSystem().glob(pattern):
+                raise ConfigError(f"the input cannot be opened: no file is `{pattern}`.", ("input", "data_files"))
+        arguments = {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+        options, path = arguments.pop("options"), arguments.pop("path")
+        try:
+            return datasets.load_dataset(path, **arguments | {"data_files": _lists(self.data_files)}, **options)
+        except StopIteration:
+            raise ConfigError("the input cannot be opened: its files are empty.", ("input",)) from None
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}".strip().removesuffix(".")
+            near = meant(path, _FORMATS)
+            hint = f" {near}" if path not in _FORMATS and near.startswith("Did") else ""
+            raise ConfigError(f"the input cannot be opened: {told}.{hint}", ("input",)) from error
+
+
+def _patterns(files: Files | None) -> list[str]:
+    if isinstance(files, Mapping):
+        return [one for some in files.values() for one in _patterns(some)]
+    return [files] if isinstance(files, str) else list(files or ())
+
+
+def _all_absolute(files: Files | None, folder: Path) -> Files | None:
+    if files is None:
+        return None
+    if isinstance(files, str):
+        return _absolute(files, folder)
+    if isinstance(files, Mapping):
+        return {split: _all_absolute(some, folder) for split, some in files.items()}  # type: ignore[misc]
+    return tuple(_absolute(one, folder) for one in files)
+
+
+def _absolute(name: str, folder: Path) -> str:
+    if "://" in name:
+        return name
+    path = Path(name).expanduser()
+    # Nothing in the folder's name is a pattern.
+    return str(path) if path.is_absolute() else f"{glob.escape(str(folder))}/{name}"
+
+
+def _lists(files: Files | None) -> Any:
+    """As `load_dataset` takes them, which knows no tuples."""
+    if isinstance(files, Mapping):
+        return {split: _lists(some) for split, some in files.items()}
+    return list(files) if isinstance(files, tuple) else files
