@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safetensors_spark.factory import ConfigError, PipelineConfig, Score, load_config, load_pipeline, register
-from safetensors_spark.factory._config import DatasetInput, SafetensorsSink
+from safetensors_spark.factory._config import SafetensorsSink
+from safetensors_spark.factory._input import DatasetInput
 from safetensors_spark.factory._registry import _offered, operator_class, operator_types
 from safetensors_spark.factory._yaml import parsed, written
 

@@ -22,6 +22,7 @@ from safetensors_spark._commands import (
     convert,
     demo,
     doctor,
+    factory,
     inspect,
     jar_path,
     pipeline,
@@ -30,7 +31,7 @@ from safetensors_spark._commands import (
 )
 from safetensors_spark._errors import SafetensorsSparkError, printable
 
-_COMMANDS = (jar_path, doctor, inspect, verify, convert, pipeline, publish, cache, demo)
+_COMMANDS = (jar_path, doctor, inspect, verify, convert, pipeline, factory, publish, cache, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from safetensors_spark.factory._operator import (  # noqa: E402
     Score,
 )
 from safetensors_spark.factory._pipeline import Pipeline, Stage  # noqa: E402
+from safetensors_spark.factory._plan import plan  # noqa: E402
 from safetensors_spark.factory._registry import register  # noqa: E402
 from safetensors_spark.factory._run import run  # noqa: E402
 
@@ -35,6 +36,7 @@ __all__ = [
     "Stage",
     "load_config",
     "load_pipeline",
+    "plan",
     "register",
     "run",
 ]

@@ -13,11 +13,11 @@ from safetensors_spark.factory._pipeline import Stage
 _PACKAGE = "safetensors_spark"
 
 
-def code_version(stage: Stage) -> str:
+def code_version(stage: Stage, code: str) -> str:
     """The version of this package if all operators are its own; else `git:<sha>` of the project that defines others.
 
-    `-dirty` follows where the checkout has changes that are not committed. Without Git, a fingerprint of the
-    operators' code follows the package's version.
+    `-dirty` follows where the checkout has changes that are not committed. Without Git, the stage's fingerprint `code`
+    follows the package's version.
     """
     package = f"safetensors-spark {safetensors_spark.__version__}"
     files = set(_files(stage))
@@ -25,7 +25,7 @@ def code_version(stage: Stage) -> str:
         return package
     commits = {_commit(file) for file in files}
     if None in commits:
-        return f"{package}+{stage.code}"
+        return f"{package}+{code}"
     return f"git:{','.join(sorted(str(one) for one in commits))}"
 
 

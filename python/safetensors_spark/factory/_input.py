@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
+from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ConfigDict, Field
 
 from safetensors_spark.factory._errors import ConfigError
@@ -17,6 +17,15 @@ from safetensors_spark.factory._nearest import meant
 _FORMATS = ("arrow", "audiofolder", "csv", "imagefolder", "json", "parquet", "text", "webdataset", "xml")
 
 Files = str | tuple[str, ...] | dict[str, str | tuple[str, ...]]
+
+_SUFFIXES = {
+    ".arrow": "arrow",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".parquet": "parquet",
+    ".txt": "text",
+}
 
 
 class DatasetInput(BaseModel):
@@ -64,6 +73,30 @@ class DatasetInput(BaseModel):
             near = meant(path, _FORMATS)
             hint = f" {near}" if path not in _FORMATS and near.startswith("Did") else ""
             raise ConfigError(f"the input cannot be opened: {told}.{hint}", ("input",)) from error
+
+
+def input_of(files: Sequence[str], configured: DatasetInput | None) -> DatasetInput:
+    """Files, patterns of files or a folder, seen from the current folder, with the format that was configured.
+
+    Raises `ConfigError` if there is none, and the names do not tell it.
+    """
+    if len(files) == 1 and Path(files[0]).expanduser().is_dir():
+        return DatasetInput(path=files[0]).resolved(Path.cwd())
+    if configured is not None and configured.path in _FORMATS:
+        changed = configured.model_copy(update={"data_files": tuple(files), "data_dir": None})
+        return changed.resolved(Path.cwd())
+    formats = {_format(name) for name in files}
+    if None in formats or len(formats) > 1:
+        raise ConfigError(
+            f"the names of the input's files do not tell one format: {', '.join(files):.200}. Expected "
+            f"{', '.join(_SUFFIXES)}; or give the configuration an `input` with the format as `path`."
+        )
+    return DatasetInput(path=str(formats.pop()), data_files=tuple(files)).resolved(Path.cwd())
+
+
+def _format(name: str) -> str | None:
+    """The format that a file's name tells, which may be compressed."""
+    return next((kind for kind in map(_SUFFIXES.get, reversed(Path(name).suffixes[-2:])) if kind), None)
 
 
 def _patterns(files: Files | None) -> list[str]:

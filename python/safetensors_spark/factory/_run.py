@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -52,39 +53,44 @@ def run(
     """
     import datasets
 
-    place, shards, features = checked_arguments(pipeline, dataset, out, mode, shard_bytes)
+    shards, works = stage_works(pipeline, dataset, out, mode, Sizes(window_bytes, file_bytes), shard_bytes)
     run_id = uuid4().hex
     # Two runs would delete each other's files.
-    with RunFolder(f"{place}/_work").lock():
-        for stage, left in zip(pipeline.stages, features, strict=True):
-            folder = f"{place}/{stage.name}"
-            sizes = Sizes(window_bytes, file_bytes)
-            work = StageWork(pipeline.name, stage, folder, shards, left.arrow_schema, sizes, mode)
+    with RunFolder(f"{_place(out)}/_work").lock():
+        for work in works:
             work.check()
-            shards = outputs_of(folder, _run_stage(work, run_id, backend or create_backend()))
+        for work in works:
+            manifest = _run_stage(replace(work, shards=shards), run_id, backend or create_backend())
+            shards = outputs_of(work.folder, manifest)
     files = [shard.path for shard in shards if isinstance(shard, StageFile)]
     is_stream = isinstance(dataset, datasets.IterableDataset)
     if not files:
-        empty = datasets.Dataset.from_dict({name: [] for name in features[-1]}, features=features[-1])
+        features = datasets.Features.from_arrow_schema(works[-1].schema)
+        empty = datasets.Dataset.from_dict({name: [] for name in features}, features=features)
         return empty.to_iterable_dataset() if is_stream else empty
-    cache = f"{place}/_cache"
+    cache = f"{_place(out)}/_cache"
     return datasets.load_dataset("parquet", data_files=files, split="train", streaming=is_stream, cache_dir=cache)
 
 
-def checked_arguments(
-    pipeline: Pipeline, dataset: Any, out: str | os.PathLike[str], mode: str, shard_bytes: int
-) -> tuple[str, list[InputShard], list[Any]]:
-    """The folder, the shards of the dataset, and the features of the rows that each stage leaves.
+def stage_works(
+    pipeline: Pipeline, dataset: Any, out: str | os.PathLike[str], mode: Mode, sizes: Sizes, shard_bytes: int
+) -> tuple[list[InputShard], list[StageWork]]:
+    """The shards of the dataset, and what is to be done for each stage, of which none has its shards yet.
 
     Raises `ContractError` for an operator of any stage that does not fit, before a row is read.
     """
     if mode not in ("incremental", "overwrite"):
         raise ValueError(f"mode is {mode!r}, expected 'incremental' or 'overwrite'")
-    place = str(out) if "://" in str(out) else str(Path(out).expanduser().absolute())
-    shards, features = shards_of(dataset, shard_bytes), [features_of(dataset)]
+    shards, features, works = shards_of(dataset, shard_bytes), features_of(dataset), []
     for stage in pipeline.stages:
-        features.append(features_behind(stage, features[-1]))
-    return place, shards, features[1:]
+        features = features_behind(stage, features)
+        folder = f"{_place(out)}/{stage.name}"
+        works.append(StageWork(pipeline.name, stage, stage.code, folder, (), features.arrow_schema, sizes, mode))
+    return shards, works
+
+
+def _place(out: str | os.PathLike[str]) -> str:
+    return str(out) if "://" in str(out) else str(Path(out).expanduser().absolute())
 
 
 def features_behind(stage: Stage, features: Any) -> Any:
@@ -113,7 +119,7 @@ def _run_stage(work: StageWork, run_id: str, backend: Backend) -> dict[str, Any]
     left = [(number, shard) for number, shard in enumerate(work.shards) if work.records[number] is None]
     sizes = work.sizes
     task = StageTask(work.folder, work.stage.operators, work.config, work.schema, sizes.window, sizes.file)
-    head = work.head | {"run_id": run_id, "code_version": code_version(work.stage)}
+    head = work.head | {"run_id": run_id, "code_version": code_version(work.stage, work.code)}
     dataset: Dataset[Any] = Dataset(ShardSource(left))
     made = dataset.map_shard(task).reduce(list, StageCommit(work.folder, head, there))
     options = {"work_dir": f"{work.folder}/_work"} | ({"resume": False} if work.mode == "overwrite" else {})

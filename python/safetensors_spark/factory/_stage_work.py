@@ -33,12 +33,14 @@ class StageWork:
 
     Attributes:
         pipeline: its name.
+        code: the fingerprint of the stage's code, which takes time where operators read large files.
         folder: of the stage.
         schema: of the rows that it leaves.
     """
 
     pipeline: str
     stage: Stage
+    code: str
     folder: str
     shards: Sequence[InputShard]
     schema: pa.Schema
@@ -49,7 +51,7 @@ class StageWork:
     def config(self) -> str:
         """A fingerprint of what decides the output beside the rows."""
         sizes = (self.sizes.window, self.sizes.file)
-        return fingerprint([self.stage.config, self.stage.code, str(self.schema), sizes])
+        return fingerprint([self.stage.config, self.code, str(self.schema), sizes])
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class StageWork:
             "stage": self.stage.name,
             "config": self.stage.config,
             "config_hash": self.config,
-            "code_hash": self.stage.code,
+            "code_hash": self.code,
             "operator_versions": {one.id: one.version for one in self.stage.operators},
         }
 

@@ -1,0 +1,155 @@
+"""What a run would do: its physical plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from safetensors_spark._errors import counted
+from safetensors_spark.factory._operator import Operator
+from safetensors_spark.factory._pipeline import Pipeline
+from safetensors_spark.factory._run import FILE_BYTES, SHARD_BYTES, WINDOW_BYTES, stage_works
+from safetensors_spark.factory._source import InputShard
+from safetensors_spark.factory._stage_work import Mode, Sizes, StageWork, outputs_of
+from safetensors_spark.pipeline import Backend, create_backend
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """What a run would do for a stage.
+
+    Attributes:
+        folder: where its files and its manifest are.
+        shards: how many tasks there are; None if a stage before has to tell.
+        rows: of the input; None if that is not known.
+        made: how many shards are there already.
+        changes: what differs from what is there, for which a run is refused.
+        work: what would be done, and why.
+        fields: of the rows that it leaves.
+    """
+
+    name: str
+    folder: str
+    shards: int | None
+    rows: int | None
+    made: int
+    changes: Sequence[str]
+    work: str
+    operators: Sequence[Operator]
+    fields: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PhysicalPlan:
+    """What a run would do. Its text tells all of it."""
+
+    pipeline: str
+    source: str
+    runtime: str
+    sizes: Sizes
+    stages: Sequence[StagePlan]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"pipeline {self.pipeline}: {counted(len(self.stages), 'stage')}"
+        yield f"input: {self.source}"
+        yield f"runtime: {self.runtime}"
+        yield f"windows of about {_mib(self.sizes.window)} of rows, files of up to {_mib(self.sizes.file)} of rows"
+        before = "the input"
+        for stage in self.stages:
+            shards = "shards unknown" if stage.shards is None else counted(stage.shards, "shard")
+            yield f"stage {stage.name}: {shards} of {before}, {_rows(stage.rows)}"
+            yield f"  {stage.work}"
+            cells = [_cells(one) for one in stage.operators]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            for row in cells:
+                line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                yield f"    {line.rstrip()}"
+            yield f"  rows have {', '.join(stage.fields)}"
+            yield f"  written to {stage.folder}: data/*.parquet, dropped/*.parquet, manifest.json"
+            before = f"stage {stage.name}, one for each file"
+
+
+def plan(
+    pipeline: Pipeline,
+    dataset: Any,
+    out: str | os.PathLike[str],
+    *,
+    mode: Mode = "incremental",
+    backend: Backend | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    shard_bytes: int = SHARD_BYTES,
+    file_bytes: int = FILE_BYTES,
+) -> PhysicalPlan:
+    """What `run` would do with the same arguments. It writes nothing.
+
+    Raises `ContractError` for an operator that does not fit the rows.
+    """
+    sizes = Sizes(window_bytes, file_bytes)
+    first, works = stage_works(pipeline, dataset, out, mode, sizes, shard_bytes)
+    shards: list[InputShard] | None = first
+    rows = len(dataset) if hasattr(dataset, "__len__") else None
+    source = f"{type(dataset).__name__}, {counted(len(first), 'shard')}, {_rows(rows)}"
+    stages = []
+    for one in works:
+        work = replace(one, shards=shards or ())
+        stages.append(
+            StagePlan(
+                name=work.stage.name,
+                folder=work.folder,
+                shards=None if shards is None else len(shards),
+                rows=rows,
+                made=sum(record is not None for record in work.records),
+                changes=work.changes,
+                work=_told(work, shards is not None),
+                operators=work.stage.operators,
+                fields=work.schema.names,
+            )
+        )
+        if shards is not None and work.before is not None and work.is_whole and not work.changes:
+            shards, rows = outputs_of(work.folder, work.before), work.before["output_rows"]
+        else:
+            shards, rows = None, None
+    backend = backend or create_backend()
+    runtime = f"{backend.kind}, {counted(backend.options.max_parallelism, 'task')} at a time"
+    return PhysicalPlan(pipeline.name, source, runtime, sizes, stages)
+
+
+def _told(work: StageWork, is_known: bool) -> str:
+    if work.changes:
+        return f"REFUSED: it was made in another way: {'; '.join(work.changes)}. The mode `overwrite` makes it again"
+    if work.mode == "overwrite":
+        return "all of it is made, and replaces what is there: the mode is `overwrite`"
+    if not is_known:
+        return "what is made is known when the stage before is made" if work.before else "all of it is made"
+    if work.before is None:
+        return "all of it is made: there is no manifest. Shards that a broken run has finished are not made again"
+    missing, count = work.records.count(None), len(work.records)
+    if missing:
+        return f"{missing:,} of {counted(count, 'shard')} are made: their rows are new or have changed"
+    if not work.is_whole:
+        return f"no shard is made, but shards leave the output: of {len(work.before['shards']):,}, {count:,} are left"
+    return f"nothing is made: {counted(count, 'shard')} of the same rows are there, by the same configuration and code"
+
+
+def _cells(operator: Operator) -> tuple[str, ...]:
+    writes = ", ".join(f"{name}: {kind}" for name, kind in operator.writes.items()) or "no field"
+    return operator.id, operator.type, operator.kind, _placement(operator), f"{', '.join(operator.reads)} -> {writes}"
+
+
+def _placement(operator: Operator) -> str:
+    gpus, concurrency = getattr(operator, "gpus", 0), getattr(operator, "concurrency", None)
+    actors = f", {counted(concurrency, 'actor')}" if concurrency else ""
+    return f"{gpus:g} GPU{actors}" if gpus else f"CPU{actors}"
+
+
+def _rows(count: int | None) -> str:
+    return "rows unknown" if count is None else counted(count, "row")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.4g} MiB"
