@@ -128,10 +128,14 @@ def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
 
 
 def features_of(dataset: Any) -> Any:
-    """The features of a dataset. Raises `ConfigError` for a stream that does not know its columns and has no rows."""
+    """The features of a dataset. Raises `ConfigError` for a stream that does not know its columns, and has no rows."""
     if dataset.features is not None:
         return dataset.features
-    found = dataset._resolve_features().features
+    try:
+        found = dataset._resolve_features().features
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}".removesuffix(".")
+        raise ConfigError(f"the first rows of the dataset cannot be read: {told}.") from error
     if found is None:
         raise ConfigError("the dataset is a stream without features, and without rows that would tell them.")
     return found

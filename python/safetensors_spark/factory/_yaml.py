@@ -103,6 +103,14 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def represent_str(self, data: str) -> Any:
+        # Quoted with escapes where a line break of Unicode would be folded.
+        style = '"' if set(data) & set("\x85\u2028\u2029") else None
+        return self.represent_scalar(f"{_TAG}str", data, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
 
 for _name, (_pattern, _first) in _SCALARS.items():
     for _kind in (_Loader, _Dumper):

@@ -22,6 +22,11 @@ from typing import Any
 
 _SITE = ("site-packages", "dist-packages")
 
+# Of a class, what tells nothing of what it does.
+_NOT_CODE = {
+    "__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__", "__signature__",
+}  # fmt: skip
+
 # What was met, by its id or a module's name, with its number. Values are kept: another one would get a freed one's id.
 _Seen = dict[int | str, tuple[int, Any]]
 
@@ -183,7 +188,8 @@ def _of_class(kind: type, seen: _Seen) -> Iterator[bytes]:
         yield _version_of(kind.__module__).encode()
         return
     for name, value in sorted(vars(kind).items()):
-        if name in ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__"):
+        if name in _NOT_CODE or (name.startswith("__pydantic_") and name != "__pydantic_fields__"):
+            # What pydantic makes of the fields is another each time.
             continue
         value = inspect.unwrap(value) if callable(value) else value
         if isinstance(value, staticmethod | classmethod):
