@@ -80,7 +80,7 @@ def test_a_file_is_a_pipeline(tmp_path: Path) -> None:
         ("  path: tensors", "", 19, "`path` is missing: Folder of the new dataset"),
         ("type: text_length", "type: textlength", 8, "type `textlength`. Did you mean `text_length`?"),
         ("type: text_length", "type: TextLength", 8, "Did you mean `text_length`?"),
-        ("type: text_length", "type: zzz", 8, "no operator has the type `zzz`. Expected one of image_decode, "),
+        ("type: text_length", "type: zzz", 8, "no operator has the type `zzz`. Expected one of "),
         ("type: text_length", "tpye: text_length", 8, "`type` is missing: What it is"),
         ("output:", "outputs:", 9, "`outputs` is not known. Did you mean `output`?"),
         ("output: characters", "output: no", 9, None),
@@ -318,6 +318,15 @@ def test_the_schema_takes_what_a_file_may_have(change: tuple[str, str] | tuple[(
     validator = jsonschema.Draft202012Validator(PipelineConfig.json_schema())
     text = WEB.replace(*change) if change else WEB
     assert validator.is_valid(parsed(text.encode(), "x").value) == is_right
+
+
+def test_files_of_operators_are_seen_from_the_file(tmp_path: Path) -> None:
+    operators = '[{type: token_count, tokenizer: t.json, output: t.json}, {type: word_count, field: "t.json"}]'
+    (tmp_path / "web.yaml").write_text(f"name: p\nstages: [{{name: s, operators: {operators}}}]\n")
+    (tokens, words) = load_config(tmp_path / "web.yaml").pipeline().stages[0].operators
+    assert tokens.files == (f"{tmp_path}/t.json",)
+    assert list(tokens.writes) == ["t.json"]
+    assert words.reads == ("t.json",)
 
 
 def test_paths_are_seen_from_the_file(tmp_path: Path) -> None:

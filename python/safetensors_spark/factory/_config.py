@@ -95,7 +95,7 @@ def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
 
 
 def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
-    """The configuration in a YAML file, with its input and its sink. Their relative paths become absolute.
+    """The configuration in a YAML file, with its input and its sink. Paths are seen from the file's folder.
 
     Raises `ConfigError` with the line of each mistake.
     """
@@ -114,13 +114,30 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
 
 
 def _resolved(config: PipelineConfig, folder: Path) -> PipelineConfig:
-    changed: dict[str, Any] = {}
+    stages = [
+        stage.model_copy(update={"operators": tuple(_with_files(one, folder) for one in stage.operators)})
+        for stage in config.stages
+    ]
+    changed: dict[str, Any] = {"stages": tuple(stages)}
     if config.input is not None:
         changed["input"] = config.input.resolved(folder)
     if isinstance(config.sink, SafetensorsSink) and "://" not in config.sink.path:
         path = str(folder / Path(config.sink.path).expanduser())
         changed["sink"] = config.sink.model_copy(update={"path": path})
     return config.model_copy(update=changed)
+
+
+def _with_files(config: OperatorConfig, folder: Path) -> OperatorConfig:
+    """The same operator, with absolute paths of the files that it reads."""
+    operator = _operator_of(config, (), [])
+    moved: dict[str, str] = {}
+    for name, value in (config.model_extra or {}).items():
+        if operator is not None and isinstance(value, str) and "://" not in value:
+            path = str(folder / Path(value).expanduser())
+            # A parameter is the path of a file if another one makes it another file.
+            if operator.model_copy(update={name: path}).files != operator.files:
+                moved[name] = path
+    return config.model_copy(update=moved)
 
 
 def _pipeline_of(config: PipelineConfig, where: Callable[[Place], str]) -> Pipeline:
