@@ -152,6 +152,11 @@ def test_what_is_no_configuration_is_told(tmp_path: Path, text: str | bytes, tol
     assert told in _mistake(tmp_path, text)
 
 
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml cannot be read: No such file or directory\."):
+        load_config(tmp_path / "none.yaml")
+
+
 def test_scalars_are_what_they_look_like() -> None:
     content = b"\xef\xbb\xbf[no, yes, on, 1e-3, 010, 0x10, 1_000, 2026-11-23, null, ~, .5, -.inf, true, 1:30, '1']"
     assert parsed(content, "x").value == [

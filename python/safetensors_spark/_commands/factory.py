@@ -43,6 +43,17 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    try:
+        return _run(args)
+    except (SafetensorsSparkError, OSError):
+        raise
+    except Exception as error:
+        # Of an operator: it has notes that say where.
+        told = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
+        raise PipelineError("\n".join(told)) from error
+
+
+def _run(args: argparse.Namespace) -> int:
     from safetensors_spark.factory import load_config, plan
     from safetensors_spark.factory import run as run_pipeline
     from safetensors_spark.factory._input import input_of
@@ -54,20 +65,13 @@ def run(args: argparse.Namespace) -> int:
     if source is None:
         raise PipelineError(f"{args.config} has no `input`: add one, or name files by --input.")
     dataset, backend = source.open(), _backend(args)
-    try:
-        if args.dry_run:
-            found = plan(pipeline, dataset, args.out, mode=args.mode, backend=backend)
-            print(found)
-            return 1 if any(stage.changes for stage in found.stages) else 0
-        left = run_pipeline(pipeline, dataset, args.out, mode=args.mode, backend=backend)
-        tables.show(_table(pipeline, args.out))
-        sink(left)
-    except (SafetensorsSparkError, OSError):
-        raise
-    except Exception as error:
-        # Of an operator: it has notes that say where.
-        told = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
-        raise PipelineError("\n".join(told)) from error
+    if args.dry_run:
+        found = plan(pipeline, dataset, args.out, mode=args.mode, backend=backend)
+        print(found)
+        return 1 if any(stage.changes for stage in found.stages) else 0
+    left = run_pipeline(pipeline, dataset, args.out, mode=args.mode, backend=backend)
+    tables.show(_table(pipeline, args.out))
+    sink(left)
     return 0
 
 

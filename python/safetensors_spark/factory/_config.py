@@ -100,7 +100,11 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
     Raises `ConfigError` with the line of each mistake.
     """
     file = Path(path).expanduser()
-    document = parsed(file.read_bytes(), str(path))
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    document = parsed(content, str(path))
     problems: list[Problem] = []
     config = checked_as(PipelineConfig, document.value, (), problems)
     where = _lines(document, str(path))
