@@ -157,6 +157,35 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         load_config(tmp_path / "none.yaml")
 
 
+_pieces = st.text(
+    st.sampled_from("\t\n  -:,.[]{}&*!|>'\"%@#?0x7eé\x00\u2028") | st.characters(codec="utf-8"), max_size=3
+)
+
+
+@given(st.integers(0, len(WEB)), st.integers(0, 9), _pieces | st.sampled_from(["[", "no", "null", "- ", "{}", "? "]))
+def test_whatever_a_file_has_is_a_pipeline_or_told(
+    tmp_path_factory: pytest.TempPathFactory, begin: int, length: int, piece: str
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.yaml"
+    file.write_bytes((WEB[:begin] + piece + WEB[begin + length :]).encode())
+    told = ""
+    try:
+        load_pipeline(file)
+    except ConfigError as error:
+        told = str(error)
+    assert told == "" or told.startswith((f"{file}, line ", f"{file} is empty", f"{file} is nested"))
+
+
+@given(st.binary(max_size=30))
+def test_any_bytes_are_a_value_or_told(content: bytes) -> None:
+    told = "x"
+    try:
+        parsed(content, "x")
+    except ConfigError as error:
+        told = str(error)
+    assert told.startswith("x")
+
+
 def test_scalars_are_what_they_look_like() -> None:
     content = b"\xef\xbb\xbf[no, yes, on, 1e-3, 010, 0x10, 1_000, 2026-11-23, null, ~, .5, -.inf, true, 1:30, '1']"
     assert parsed(content, "x").value == [

@@ -120,7 +120,7 @@ def test_a_plan_tells_whether_a_run_would_be_refused(web: Path, capsys: pytest.C
         ("limit: 9", "limit: 13", [], "KeyError: 'unlucky'\nIn shard 0 of 2, row 1, of stage 1: "),
         ("limit: 9", "limt: 9", [], "web.yaml, line 10: `limt` is not known. Did you mean `limit`?"),
         ("type: word_count", "{type: word_count, field: txt}", [], "word_count_1 reads `txt`, but rows have n, text"),
-        ("word_count\n", "expression_filter\n        expression: n > >\n", [], "line 14: `n > >` is no expression of SQL"),
+        ("word_count\n", "expression_filter\n        expression: n >\n", [], "line 14: `n >` is no expression of SQL"),
         ("in/*.parquet", "on/*.parquet", [], "the input cannot be opened: no file is `"),
         ("path: parquet", "path: json", [], "first rows of the dataset cannot be read: ArrowInvalid: JSON"),
         ("input:\n  path: parquet\n  data_files: in/*.parquet\n", "", [], "has no `input`: add one, or name files by"),

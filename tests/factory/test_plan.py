@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from factory.conftest import Halves, Longer, Upper
-from safetensors_spark.factory import ContractError, Pipeline, Stage, plan, run
+from safetensors_spark.factory import ContractError, Pipeline, Score, Stage, plan, run
 from safetensors_spark.factory._code_version import code_version
 from safetensors_spark.factory._stage_manifest import read_manifest
 from safetensors_spark.factory.operators.length import TextLength, WordCount
@@ -90,6 +93,43 @@ def test_a_manifest_has_the_run_that_made_it(rows: Any, tmp_path: Path, sync: Ba
     assert ids() == first
     run(RECIPE, rows, tmp_path, backend=sync, mode="overwrite")
     assert not set(ids()) & set(first)
+
+
+class Breaks(Score):
+    """Fails at the number that the environment names."""
+
+    type = "breaks"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return ("n",)
+
+    @property
+    def writes(self) -> Mapping[str, pa.DataType]:
+        return {"m": pa.int64()}
+
+    def score(self, batch: pa.RecordBatch) -> Any:
+        if int(os.environ.get("BREAKS_AT", -1)) in batch["n"].to_pylist():
+            raise OSError("broken off")
+        return {"m": batch["n"]}
+
+
+def test_another_run_goes_on_from_a_broken_one(
+    rows: Any, tmp_path: Path, sync: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def files() -> dict[str, tuple[int, bytes]]:
+        return {one.name: (one.stat().st_mtime_ns, one.read_bytes()) for one in (tmp_path / "s" / "data").iterdir()}
+
+    recipe = Pipeline("p", (Stage("s", [Breaks()]),))
+    monkeypatch.setenv("BREAKS_AT", "700")
+    with pytest.raises(OSError, match="broken off"):
+        run(recipe, rows, tmp_path, backend=sync, shard_bytes=8000)
+    broken = files()
+    assert len(broken) >= 1
+    monkeypatch.delenv("BREAKS_AT")
+    found = run(recipe, rows, tmp_path, backend=sync, shard_bytes=8000)
+    assert found["m"][:] == list(range(1000))
+    assert broken.items() <= files().items()
 
 
 def test_the_code_of_own_operators_is_that_of_their_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,6 +203,6 @@ def _in_words(place: Place) -> str:
 
 
 def _error(problems: Sequence[Problem], where: Callable[[Place], str]) -> ConfigError:
-    """One error for all problems, in the order of their lines."""
+    """One error for all problems."""
     lines = dict.fromkeys(f"{where(one.place)}{one.text}" for one in problems)
     return ConfigError("\n".join(lines), problems[0].place)

@@ -59,10 +59,10 @@ class PhysicalPlan:
         yield f"input: {self.source}"
         yield f"runtime: {self.runtime}"
         yield f"windows of about {_mib(self.sizes.window)} of rows, files of up to {_mib(self.sizes.file)} of rows"
-        before = "the input"
+        before = "of the input"
         for stage in self.stages:
-            shards = "shards unknown" if stage.shards is None else counted(stage.shards, "shard")
-            yield f"stage {stage.name}: {shards} of {before}, {_rows(stage.rows)}"
+            shards = "shards" if stage.shards is None else counted(stage.shards, "shard")
+            yield f"stage {stage.name}: {shards} {before}, {_rows(stage.rows)}"
             yield f"  {stage.work}"
             cells = [_cells(one) for one in stage.operators]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -71,7 +71,7 @@ class PhysicalPlan:
                 yield f"    {line.rstrip()}"
             yield f"  rows have {', '.join(stage.fields)}"
             yield f"  written to {stage.folder}: data/*.parquet, dropped/*.parquet, manifest.json"
-            before = f"stage {stage.name}, one for each file"
+            before = f"of stage {stage.name}, one for each file"
 
 
 def plan(
