@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from safetensors_spark.factory._errors import ConfigError
-from safetensors_spark.factory._input import DatasetInput
+from safetensors_spark.factory._input import DatasetInput, absolute
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory._pipeline import Pipeline, Stage
 from safetensors_spark.factory._problems import Problem, checked_as
@@ -125,9 +125,8 @@ def _resolved(config: PipelineConfig, folder: Path) -> PipelineConfig:
     changed: dict[str, Any] = {"stages": tuple(stages)}
     if config.input is not None:
         changed["input"] = config.input.resolved(folder)
-    if isinstance(config.sink, SafetensorsSink) and "://" not in config.sink.path:
-        path = str(folder / Path(config.sink.path).expanduser())
-        changed["sink"] = config.sink.model_copy(update={"path": path})
+    if isinstance(config.sink, SafetensorsSink):
+        changed["sink"] = config.sink.model_copy(update={"path": absolute(config.sink.path, folder)})
     return config.model_copy(update=changed)
 
 
@@ -136,8 +135,8 @@ def _with_files(config: OperatorConfig, folder: Path) -> OperatorConfig:
     operator = _operator_of(config, (), [])
     moved: dict[str, str] = {}
     for name, value in (config.model_extra or {}).items():
-        if operator is not None and isinstance(value, str) and "://" not in value:
-            path = str(folder / Path(value).expanduser())
+        if operator is not None and isinstance(value, str):
+            path = absolute(value, folder)
             # A parameter is the path of a file if another one makes it another file.
             if operator.model_copy(update={name: path}).files != operator.files:
                 moved[name] = path

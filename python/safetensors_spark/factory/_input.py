@@ -44,15 +44,16 @@ class DatasetInput(BaseModel):
 
     def resolved(self, folder: Path) -> DatasetInput:
         """The same input, seen from anywhere."""
-        there = Path(folder, self.path).expanduser()
-        if there.exists():
-            return self.model_copy(update={"path": str(there)})
+        there = absolute(self.path, folder)
+        if Path(there).exists():
+            return self.model_copy(update={"path": there})
         if "/" in self.path:
             # Files of a dataset of the Hub are within it.
             return self
-        place = None if self.data_dir is None else _absolute(self.data_dir, folder)
-        # Files are in the folder, if there is one.
-        files = self.data_files if place is not None else _all_absolute(self.data_files, folder)
+        place = None if self.data_dir is None else absolute(self.data_dir, folder)
+        # Files are in that folder, if there is one. Nothing in the name of a folder is a pattern.
+        here = Path(glob.escape(str(folder)))
+        files = self.data_files if place is not None else _all_absolute(self.data_files, here)
         return self.model_copy(update={"data_dir": place, "data_files": files})
 
     def open(self) -> Any:
@@ -109,18 +110,21 @@ def _all_absolute(files: Files | None, folder: Path) -> Files | None:
     if files is None:
         return None
     if isinstance(files, str):
-        return _absolute(files, folder)
+        return absolute(files, folder)
     if isinstance(files, Mapping):
         return {split: _all_absolute(some, folder) for split, some in files.items()}  # type: ignore[misc]
-    return tuple(_absolute(one, folder) for one in files)
+    return tuple(absolute(one, folder) for one in files)
 
 
-def _absolute(name: str, folder: Path) -> str:
+def absolute(name: str, folder: Path) -> str:
+    """A path, seen from a folder, as one seen from anywhere. URLs stay."""
     if "://" in name:
         return name
-    path = Path(name).expanduser()
-    # Nothing in the folder's name is a pattern.
-    return str(path) if path.is_absolute() else f"{glob.escape(str(folder))}/{name}"
+    try:
+        return str(folder / Path(name).expanduser())
+    except RuntimeError:
+        # `~name` of no user is a file's.
+        return str(folder / name)
 
 
 def _lists(files: Files | None) -> Any:
