@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,6 +71,19 @@ def test_a_plan_tells_what_is_there_and_why_the_rest_is_made(rows: Any, tmp_path
     assert "REFUSED: it was made in another way: `limit` of `longer_1` is 7, and was 100." in str(changed)
     again = _plan(stream(2), out, other, mode="overwrite")
     assert [(one.made, one.changes) for one in again.stages] == [(0, []), (0, [])]
+
+
+class Model(TextLength):
+    type = "model"
+    gpus: float = 0
+    concurrency: int | None = None
+
+
+def test_a_plan_tells_where_operators_run(rows: Any, tmp_path: Path) -> None:
+    operators = [Model(output="a"), Model(output="b", gpus=0.5, concurrency=2), Model(output="c", concurrency=1)]
+    lines = str(_plan(rows, tmp_path, Pipeline("p", (Stage("s", operators),)))).splitlines()
+    found = [re.split(r"  +", line.strip())[3] for line in lines if " -> " in line]
+    assert found == ["CPU", "0.5 GPU, 2 actors", "CPU, 1 actor"]
 
 
 def test_no_stage_runs_before_all_are_checked(rows: Any, tmp_path: Path, sync: Backend) -> None:

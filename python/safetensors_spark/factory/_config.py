@@ -99,7 +99,7 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
 
     Raises `ConfigError` with the line of each mistake.
     """
-    file = Path(path).expanduser()
+    file = Path(absolute(str(path), Path.cwd()))
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -110,7 +110,7 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
     where = _lines(document, str(path))
     if config is None:
         raise _error(problems, where)
-    folder = file.parent.absolute()
+    folder = file.parent
     if config.imports and str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     _pipeline_of(config, where)

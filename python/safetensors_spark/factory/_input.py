@@ -81,7 +81,7 @@ def input_of(files: Sequence[str], configured: DatasetInput | None) -> DatasetIn
 
     Raises `ConfigError` if there is none, and the names do not tell it.
     """
-    if len(files) == 1 and Path(files[0]).expanduser().is_dir():
+    if len(files) == 1 and Path(absolute(files[0], Path.cwd())).is_dir():
         return DatasetInput(path=files[0]).resolved(Path.cwd())
     if configured is not None and configured.path in _FORMATS:
         changed = configured.model_copy(update={"data_files": tuple(files), "data_dir": None})
