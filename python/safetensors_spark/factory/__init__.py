@@ -7,9 +7,11 @@ require("factory", ("PIL", "daft", "datasets", "pyarrow", "pydantic", "yaml"))
 from safetensors_spark.factory._config import PipelineConfig, load_config, load_pipeline  # noqa: E402
 from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
 from safetensors_spark.factory._operator import (  # noqa: E402
+    Deduplicator,
     Evaluator,
     Filter,
     Generator,
+    Keys,
     NewRows,
     Operator,
     Refiner,
@@ -24,9 +26,11 @@ __all__ = [
     "ChangedStageError",
     "ConfigError",
     "ContractError",
+    "Deduplicator",
     "Evaluator",
     "Filter",
     "Generator",
+    "Keys",
     "NewRows",
     "Operator",
     "Pipeline",

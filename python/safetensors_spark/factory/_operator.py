@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -83,6 +84,56 @@ class Filter(Operator):
 
     def reasons(self, batch: pa.RecordBatch) -> pa.Array:
         """For each row why it is dropped, as text; null for a row that is kept."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Keys:
+    """By what rows of a batch are compared.
+
+    Attributes:
+        rows: the row of each key, int64. A row may have several keys, or none, and then it is kept.
+        keys: 128 bits each, uint64 of keys x 2, the first of them as good as random. Rows with one in common may be
+            duplicates.
+        signatures: of all rows of the batch, what tells whether rows with a common key are; None if the key does.
+    """
+
+    rows: Any
+    keys: Any
+    signatures: Any = None
+
+
+class Deduplicator(Operator):
+    """Drops rows that are duplicates of earlier ones, anywhere in the dataset. It is the first operator of its stage.
+
+    Of rows that hang together, each a duplicate of another one, the first is kept.
+    """
+
+    kind = "filter"
+
+    def keys(self, batch: pa.RecordBatch) -> Keys:
+        """The keys of a batch's rows."""
+        raise NotImplementedError
+
+    def pairs(self, keys: Any, places: Any) -> Any:
+        """Pairs of places of rows that have a key in common, the later one first: int64 of pairs x 2.
+
+        Not all of them: each row with the first and with the one before, so that a million equal rows are two million
+        pairs.
+        """
+        order = np.lexsort((places, keys[:, 1], keys[:, 0]))
+        keys, places = keys[order], places[order]
+        is_next = np.concatenate([[False], (keys[1:] == keys[:-1]).all(axis=1)])
+        number = np.arange(len(keys))
+        first = np.maximum.accumulate(np.where(is_next, 0, number))
+        later = number[is_next]
+        pairs = np.concatenate([np.stack([later, first[later]], 1), np.stack([later, later - 1], 1)])
+        # A row may have one key twice.
+        found = places[pairs]
+        return found[found[:, 0] != found[:, 1]]
+
+    def are_similar(self, some: Any, others: Any) -> Any:
+        """Of pairs of signatures, whether their rows are duplicates."""
         raise NotImplementedError
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from safetensors_spark.factory._edges import Edge, in_order
 from safetensors_spark.factory._errors import ConfigError
-from safetensors_spark.factory._operator import Operator
+from safetensors_spark.factory._operator import Deduplicator, Operator
 from safetensors_spark.pipeline._fingerprint import fingerprint
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -45,8 +45,20 @@ class Stage:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.", ("name",))
         named = tuple(_named(name, operators))
+        for one in named[1:]:
+            if isinstance(one, Deduplicator):
+                raise ConfigError(
+                    f"stage `{name}`: {one.id} compares the rows of the whole dataset, so it is the first operator of "
+                    "its stage. Begin a stage with it."
+                )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "operators", named if edges is None else tuple(in_order(name, named, edges)))
+
+    @property
+    def deduplicator(self) -> Deduplicator | None:
+        """The operator that compares all rows, with which the stage may begin."""
+        first = next(iter(self.operators), None)
+        return first if isinstance(first, Deduplicator) else None
 
     @property
     def config(self) -> list[dict[str, Any]]:

@@ -97,20 +97,21 @@ def plan(
     stages = []
     for one in works:
         work = replace(one, shards=shards or ())
+        is_compared = one.stage.deduplicator is not None
         stages.append(
             StagePlan(
                 name=work.stage.name,
                 folder=work.folder,
                 shards=None if shards is None else len(shards),
                 rows=rows,
-                made=sum(record is not None for record in work.records),
+                made=0 if is_compared else sum(record is not None for record in work.records),
                 changes=work.changes,
                 work=_told(work, shards is not None),
                 operators=work.stage.operators,
                 fields=work.schema.names,
             )
         )
-        if shards is not None and work.before is not None and work.is_whole and not work.changes:
+        if shards is not None and not is_compared and work.before is not None and work.is_whole and not work.changes:
             shards, rows = outputs_of(work.folder, work.before), work.before["output_rows"]
         else:
             shards, rows = None, None
@@ -124,6 +125,8 @@ def _told(work: StageWork, is_known: bool) -> str:
         return f"REFUSED: it was made in another way: {'; '.join(work.changes)}. The mode `overwrite` makes it again"
     if work.mode == "overwrite":
         return "all of it is made, and replaces what is there: the mode is `overwrite`"
+    if work.stage.deduplicator is not None:
+        return "what is made is known when keys of all rows are compared; keys that are there are not computed again"
     if not is_known:
         return "what is made is known when the stage before is made" if work.before else "all of it is made"
     if work.before is None:

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 from safetensors_spark.factory._apply import check_fields
 from safetensors_spark.factory._code_version import code_version
+from safetensors_spark.factory._duplicates import Marks, marked
 from safetensors_spark.factory._fields import GENERATED_BY, NAMES, REFINED_BY
-from safetensors_spark.factory._operator import Generator, Refiner
+from safetensors_spark.factory._operator import Deduplicator, Generator, Refiner
 from safetensors_spark.factory._pipeline import Pipeline, Stage
 from safetensors_spark.factory._source import InputShard, ShardSource, StageFile, features_of, shards_of
 from safetensors_spark.factory._stage_manifest import StageCommit
@@ -60,7 +61,8 @@ def run(
         for work in works:
             work.check()
         for work in works:
-            manifest = _run_stage(replace(work, shards=shards), run_id, backend or create_backend())
+            by = (backend or create_backend()).having(**_options(work))
+            manifest = _run_stage(replace(work, shards=_compared(work, shards, by)), run_id, by)
             shards = outputs_of(work.folder, manifest)
     files = [shard.path for shard in shards if isinstance(shard, StageFile)]
     is_stream = isinstance(dataset, datasets.IterableDataset)
@@ -111,6 +113,18 @@ def features_behind(stage: Stage, features: Any) -> Any:
     return Features(found)
 
 
+def _options(work: StageWork) -> dict[str, Any]:
+    return {"work_dir": f"{work.folder}/_work"} | ({"resume": False} if work.mode == "overwrite" else {})
+
+
+def _compared(work: StageWork, shards: list[InputShard], backend: Backend) -> list[InputShard]:
+    """The shards, whose duplicates are marked if the stage begins with their operator."""
+    operator = work.stage.deduplicator
+    if operator is None:
+        return shards
+    return marked(operator, shards, work.folder, work.config, work.sizes.window, backend)
+
+
 def _run_stage(work: StageWork, run_id: str, backend: Backend) -> dict[str, Any]:
     """Make what is not there of a stage. Returns its manifest."""
     if work.before is not None and work.is_whole:
@@ -118,11 +132,11 @@ def _run_stage(work: StageWork, run_id: str, backend: Backend) -> dict[str, Any]
     there = [record | {"shard": number} for number, record in enumerate(work.records) if record is not None]
     left = [(number, shard) for number, shard in enumerate(work.shards) if work.records[number] is None]
     sizes = work.sizes
-    task = StageTask(work.folder, work.stage.operators, work.config, work.schema, sizes.window, sizes.file)
+    operators = [Marks(id=one.id) if isinstance(one, Deduplicator) else one for one in work.stage.operators]
+    task = StageTask(work.folder, tuple(operators), work.config, work.schema, sizes.window, sizes.file)
     head = work.head | {"run_id": run_id, "code_version": code_version(work.stage, work.code)}
     dataset: Dataset[Any] = Dataset(ShardSource(left))
     made = dataset.map_shard(task).reduce(list, StageCommit(work.folder, head, there))
-    options = {"work_dir": f"{work.folder}/_work"} | ({"resume": False} if work.mode == "overwrite" else {})
-    (manifest,) = backend.having(**options).execute(made)
+    (manifest,) = backend.execute(made)
     found: dict[str, Any] = manifest
     return found
