@@ -28,7 +28,18 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {*LEAVES, "_files", "dataset"},
     "factory": {*LEAVES, "_files", "pipeline"},
     "": {*LEAVES, "_spark"},
-    "_commands": {*LEAVES, "", "_convert", "_files", "_spark", "dataset", "functions", "pipeline", "publish"},
+    "_commands": {
+        *LEAVES,
+        "",
+        "_convert",
+        "_files",
+        "_spark",
+        "dataset",
+        "factory",
+        "functions",
+        "pipeline",
+        "publish",
+    },
     "__main__": {"_commands"},
 }
 

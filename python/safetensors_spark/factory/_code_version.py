@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import subprocess
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
-import safetensors_spark
 from safetensors_spark.factory._pipeline import Stage
 
 _PACKAGE = "safetensors_spark"
@@ -19,7 +19,7 @@ def code_version(stage: Stage, code: str) -> str:
     `-dirty` follows where the checkout has changes that are not committed. Without Git, the stage's fingerprint `code`
     follows the package's version.
     """
-    package = f"safetensors-spark {safetensors_spark.__version__}"
+    package = f"safetensors-spark {version('safetensors-spark')}"
     files = set(_files(stage))
     if not files:
         return package

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from safetensors_spark.factory._errors import ConfigError
 from safetensors_spark.factory._input import DatasetInput, absolute
+from safetensors_spark.factory._json_schema import json_schema
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory._pipeline import Pipeline, Stage
 from safetensors_spark.factory._problems import Problem, checked_as
@@ -84,9 +85,7 @@ class PipelineConfig(_Part):
     @staticmethod
     def json_schema() -> dict[str, Any]:
         """A JSON schema of configurations, with the parameters of all operators that are known: for editors."""
-        from safetensors_spark.factory._json_schema import json_schema
-
-        return json_schema()
+        return json_schema(PipelineConfig, OperatorConfig)
 
 
 def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:

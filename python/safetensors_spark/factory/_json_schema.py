@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from safetensors_spark.factory._config import OperatorConfig, PipelineConfig
 from safetensors_spark.factory._registry import operator_class, operator_types
 
 
@@ -17,19 +17,20 @@ class _Generator(GenerateJsonSchema):
         return {"not": {}}
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema(model: type[BaseModel], operator_model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model, with all operators that are known in the place of another model, which is within it."""
     operators = [operator_class(name) for name in operator_types()]
-    models = [(model, "validation") for model in (PipelineConfig, *operators)]
+    models = [(one, "validation") for one in (model, *operators)]
     references, found = models_json_schema(models, schema_generator=_Generator)  # type: ignore[arg-type]
     parts = found["$defs"]
-    names = {model: reference["$ref"].rpartition("/")[2] for (model, _), reference in references.items()}
+    names = {one: reference["$ref"].rpartition("/")[2] for (one, _), reference in references.items()}
     for operator in operators:
         part = parts[names[operator]]
         part["properties"] = {"type": {"const": operator.type}} | part["properties"]
         part["required"] = ["type", *part.get("required", ())]
-    parts[OperatorConfig.__name__] = {"oneOf": [{"$ref": f"#/$defs/{names[operator]}"} for operator in operators]}
+    parts[operator_model.__name__] = {"oneOf": [{"$ref": f"#/$defs/{names[operator]}"} for operator in operators]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": parts,
-        "$ref": f"#/$defs/{names[PipelineConfig]}",
+        "$ref": f"#/$defs/{names[model]}",
     }
