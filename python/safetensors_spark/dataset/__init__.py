@@ -30,6 +30,7 @@ from safetensors_spark._files.verify import Fault, Report, verify
 from safetensors_spark.dataset._arrays import Batch
 from safetensors_spark.dataset._batches import Batches
 from safetensors_spark.dataset._blocks import Blocks
+from safetensors_spark.dataset._curriculum import Curriculum
 from safetensors_spark.dataset._dataset import Dataset, Sample, open_dataset
 from safetensors_spark.dataset._mix import Mix, mix
 from safetensors_spark.dataset._pack import Packs
@@ -45,6 +46,7 @@ __all__ = [
     "Batches",
     "Blocks",
     "Column",
+    "Curriculum",
     "Dataset",
     "DatasetWriter",
     "DtypeTotal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from math import isfinite
 from typing import TypeAlias
 
@@ -41,8 +42,7 @@ class Shares:
     @property
     def fingerprint(self) -> str:
         """Tells these shares from others, but for weights that are functions, of which nobody knows what they are."""
-        fixed = [None if callable(weight) else checked_weight(weight, 0) for weight in self._weights]
-        return repr((fixed, self.size, self.seed))
+        return repr(([_known(weight) for weight in self._weights], self.size, self.seed))
 
     def of(self, step: int) -> Array:
         """How many samples of each dataset the step takes."""
@@ -77,6 +77,13 @@ class Shares:
             raise ValueError(f"the weights of step {step} are all 0, expected one that is not")
         sums = np.cumsum(weights)
         return sums / sums[-1]  # type: ignore[no-any-return]
+
+
+def _known(weight: Weight) -> object:
+    if is_dataclass(weight):
+        # A function whose parameters tell what it is, such as that of a `Curriculum`.
+        return weight
+    return None if callable(weight) else checked_weight(weight, 0)
 
 
 def checked_weight(value: object, step: int) -> float:
