@@ -4,8 +4,11 @@ from safetensors_spark._extras import require
 
 require("factory", ("PIL", "daft", "datasets", "pyarrow", "pydantic", "yaml"))
 
+from safetensors_spark.dataset import Curriculum  # noqa: E402
+from safetensors_spark.factory._caps import Caps  # noqa: E402
 from safetensors_spark.factory._config import PipelineConfig, load_config, load_pipeline  # noqa: E402
 from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
+from safetensors_spark.factory._mixture import mix  # noqa: E402
 from safetensors_spark.factory._operator import (  # noqa: E402
     Deduplicator,
     Evaluator,
@@ -23,9 +26,11 @@ from safetensors_spark.factory._registry import register  # noqa: E402
 from safetensors_spark.factory._run import run  # noqa: E402
 
 __all__ = [
+    "Caps",
     "ChangedStageError",
     "ConfigError",
     "ContractError",
+    "Curriculum",
     "Deduplicator",
     "Evaluator",
     "Filter",
@@ -40,6 +45,7 @@ __all__ = [
     "Stage",
     "load_config",
     "load_pipeline",
+    "mix",
     "plan",
     "register",
     "run",
