@@ -24,6 +24,7 @@ from safetensors_spark.factory._pipeline import Pipeline, Stage  # noqa: E402
 from safetensors_spark.factory._plan import plan  # noqa: E402
 from safetensors_spark.factory._registry import register  # noqa: E402
 from safetensors_spark.factory._run import run  # noqa: E402
+from safetensors_spark.factory._sinks import from_safetensors, to_safetensors  # noqa: E402
 
 __all__ = [
     "Caps",
@@ -43,10 +44,12 @@ __all__ = [
     "Refiner",
     "Score",
     "Stage",
+    "from_safetensors",
     "load_config",
     "load_pipeline",
     "mix",
     "plan",
     "register",
     "run",
+    "to_safetensors",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
@@ -59,8 +59,16 @@ def _write_dataset_shard(rows: Iterator[Any], writer: DatasetWriter, footer: Foo
     return record
 
 
-def _batches(rows: Iterator[Any]) -> Iterator[tuple[int, dict[str, list[Any]]]]:
-    """Records, or lists of records, as columns, and how many they are."""
+def _batches(rows: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+    """Tables of Arrow as they are; records, or lists of records, as columns; and how many they are."""
+    for is_table, some in groupby(rows, lambda row: hasattr(row, "num_rows")):
+        if is_table:
+            yield from ((table.num_rows, table) for table in some)
+        else:
+            yield from _columns(some)
+
+
+def _columns(rows: Iterator[Any]) -> Iterator[tuple[int, dict[str, list[Any]]]]:
     flat = chain.from_iterable(row if isinstance(row, list) else [row] for row in rows)
     while records := list(islice(flat, _RECORDS)):
         first = records[0]
