@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from safetensors_spark.factory._errors import ContractError
+
 
 def parsed(text: str) -> Any:
     """Daft's expression. Raises `ValueError` for a text that is none."""
@@ -58,6 +62,23 @@ def columns_of(text: str) -> dict[str, str]:
     except ValueError as error:
         raise _none(text, error) from None
     return {name: _field(name) for name in sorted(found.names)}
+
+
+def truth_of(text: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
+    """For each row whether the expression is true, or null. Raises `ContractError`, which names the operator."""
+    import daft
+
+    columns = {name if name[0] in '"`' else field: field for name, field in columns_of(text).items()}
+    # An expression may have no column.
+    rows = daft.from_arrow(pa.table({"": pa.nulls(len(batch)), **{to: batch.column(of) for to, of in columns.items()}}))
+    try:
+        found = rows.select(parsed(text).alias("is_true")).to_arrow().column("is_true")
+    except daft.exceptions.DaftCoreException as error:
+        raise ContractError(f"{operator}: `{text}` cannot be computed: {error}") from None
+    if not pa.types.is_boolean(found.type):
+        raise ContractError(f"{operator}: `{text}` is {found.type}, expected true or false.")
+    whole = found.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
 def _field(name: str) -> str:

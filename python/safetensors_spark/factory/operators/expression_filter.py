@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pydantic import Field, field_validator
 
-from safetensors_spark.factory._errors import ContractError
-from safetensors_spark.factory._expressions import columns_of, parsed
+from safetensors_spark.factory._expressions import columns_of, truth_of
 from safetensors_spark.factory._operator import Filter
 
 
@@ -35,18 +34,5 @@ class ExpressionFilter(Filter):
         return tuple(sorted({*columns_of(self.expression).values()}))
 
     def reasons(self, batch: pa.RecordBatch) -> Any:
-        import daft
-
-        columns = {name if name[0] in '"`' else field: field for name, field in columns_of(self.expression).items()}
-        # An expression may have no column.
-        rows = daft.from_arrow(
-            pa.table({"": pa.nulls(len(batch)), **{to: batch.column(of) for to, of in columns.items()}})
-        )
-        try:
-            table = rows.select(parsed(self.expression).alias("keeps")).to_arrow()
-        except daft.exceptions.DaftCoreException as error:
-            raise ContractError(f"{self.id}: `{self.expression}` cannot be computed: {error}") from None
-        keeps = table.column("keeps")
-        if not pa.types.is_boolean(keeps.type):
-            raise ContractError(f"{self.id}: `{self.expression}` is {keeps.type}, expected true or false.")
+        keeps = truth_of(self.expression, batch, self.id)
         return [None if kept else f"not {self.expression}" for kept in keeps.to_pylist()]
