@@ -16,7 +16,7 @@ def sink_of(sink: ParquetSink | SafetensorsSink) -> Callable[[Any], object]:
     """A function that takes the output. Raises `ConfigError` for options that it does not take."""
     if isinstance(sink, ParquetSink):
         return lambda _: None
-    from safetensors_spark.factory._sinks import to_safetensors  # type: ignore[import-not-found]
+    from safetensors_spark.factory._sinks import to_safetensors
 
     known = list(inspect.signature(to_safetensors).parameters)[2:]
     for name in sink.options:
