@@ -153,7 +153,7 @@ test-ray: jar $(UV)
 # Curation: in an environment that has the extra alone, without Spark and PyTorch.
 test-factory: jar $(UV)
 	@echo "== $@: pytest, the factory"
-	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --group factory
+	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --extra ray --group factory
 	@time .venv-factory/bin/python -m pytest tests/factory
 
 environments: jar $(UV)

@@ -17,6 +17,7 @@ import pytest
 from factory.conftest import Halves, Longer, Upper
 from safetensors_spark import PipelineBusyError
 from safetensors_spark.factory import ChangedStageError, Pipeline, Stage, run
+from safetensors_spark.factory.operators.exact_dedup import ExactDedup
 from safetensors_spark.factory.operators.length import TextLength, WordCount
 from safetensors_spark.pipeline import Backend, create_backend
 
@@ -72,6 +73,21 @@ def test_files_are_the_same_for_any_number_of_workers(rows: Any, tmp_path: Path,
         folder = tmp_path / str(workers)
         run(_pipeline(), rows, folder, backend=create_backend("processes", workers, progress=False), **SIZES)
         assert _files(folder) == expected
+
+
+def test_files_are_the_same_on_ray(rows: Any, tmp_path: Path, sync: Backend) -> None:
+    ray = pytest.importorskip("ray")
+    unique = Stage("unique", [ExactDedup(fields=("half",)), Longer(limit=200)])
+    recipe = Pipeline("p", (*_pipeline().stages, unique))
+    run(recipe, rows, tmp_path / "one", backend=sync, **SIZES)
+    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 << 20)
+    try:
+        run(recipe, rows, tmp_path / "ray", backend=create_backend("ray", 2, progress=False), **SIZES)
+    finally:
+        ray.shutdown()
+    expected = _files(tmp_path / "one")
+    assert len(expected) > 10
+    assert _files(tmp_path / "ray") == expected
 
 
 def test_features_are_kept(tmp_path: Path, sync: Backend) -> None:

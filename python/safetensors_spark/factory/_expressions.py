@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark.factory._errors import ContractError
+from safetensors_spark.factory._runner import run_here
 
 
 def parsed(text: str) -> Any:
@@ -68,6 +69,7 @@ def truth_of(text: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
     """For each row whether the expression is true, or null. Raises `ContractError`, which names the operator."""
     import daft
 
+    run_here()
     columns = {name if name[0] in '"`' else field: field for name, field in columns_of(text).items()}
     # An expression may have no column.
     rows = daft.from_arrow(pa.table({"": pa.nulls(len(batch)), **{to: batch.column(of) for to, of in columns.items()}}))

@@ -25,6 +25,7 @@ from safetensors_spark.factory._fields import (
     with_name,
 )
 from safetensors_spark.factory._operator import Filter, Generator, NewRows, Operator, Refiner
+from safetensors_spark.factory._runner import run_here
 
 
 @dataclass
@@ -90,6 +91,8 @@ def _run_segment(window: Window, operators: Sequence[Operator]) -> None:
     """Run operators that make no rows, as one plan of Daft."""
     import daft
     from daft.functions import to_struct
+
+    run_here()
 
     table = window.kept
     names = list(table.column_names)
