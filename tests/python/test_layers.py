@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "publish": {*LEAVES, "_files"},
     "_convert": {*LEAVES, "_files", "dataset"},
     "pipeline": {*LEAVES, "_files", "dataset"},
-    "factory": {*LEAVES, "_files", "pipeline"},
+    "factory": {*LEAVES, "_files", "dataset", "pipeline"},
     "": {*LEAVES, "_spark"},
     "_commands": {
         *LEAVES,
