@@ -8,9 +8,11 @@ from typing import Any
 
 import datasets
 import pytest
+from pydantic import ValidationError
 
 from factory.conftest import Longer
 from safetensors_spark.factory import Caps, ConfigError, Curriculum, Pipeline, Stage, mix, run
+from safetensors_spark.factory._mixture_config import MixtureConfig
 from safetensors_spark.pipeline import Backend, create_backend
 
 
@@ -193,3 +195,23 @@ def test_what_cannot_be_mixed_is_named(pair: list[Any]) -> None:
         mix([(rows, 1)], stopping="never")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"expected pairs of a datasets.Dataset"):
         mix([([1, 2], 1)])
+
+
+def test_a_configuration_describes_a_mixture(tmp_path: Path) -> None:
+    for name, first in (("web", 0), ("code", 1_000_000)):
+        _rows(first, 500).to_parquet(tmp_path / f"{name}.parquet")
+    config = MixtureConfig.model_validate(
+        {
+            "mixture": [
+                {"path": "parquet", "data_files": "web.parquet", "weight": 0.7},
+                {"path": "parquet", "data_files": "code.parquet", "weight": 0.3, "max_rows": 40},
+            ],
+            "stopping": "all_exhausted_without_replacement",
+            "seed": 3,
+        }
+    )
+    assert _counts(_numbers(config.resolved(tmp_path).open())) == [500, 40, 0]
+    with pytest.raises(ConfigError, match="no file is"):
+        config.resolved(tmp_path / "none").open()
+    with pytest.raises(ValidationError, match="max_row\n"):
+        MixtureConfig.model_validate({"mixture": [{"path": "json", "weight": 1, "max_row": 5}]})
