@@ -50,7 +50,7 @@ def test_a_file_is_a_pipeline(tmp_path: Path) -> None:
     assert [one.id for one in pipeline.stages[0].operators] == ["text_length_1", "words"]
     assert [dict(one)["size"] for one in pipeline.stages[1].operators[1:]] == [32]
     config = load_config(tmp_path / "web.yaml")
-    assert config.input is not None
+    assert isinstance(config.input, DatasetInput)
     assert config.input.data_files == f"{tmp_path}/in/*.parquet"
     assert config.sink == SafetensorsSink(type="safetensors", path=str(tmp_path / "tensors"))
 

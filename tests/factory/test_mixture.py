@@ -215,3 +215,15 @@ def test_a_configuration_describes_a_mixture(tmp_path: Path) -> None:
         config.resolved(tmp_path / "none").open()
     with pytest.raises(ValidationError, match="max_row\n"):
         MixtureConfig.model_validate({"mixture": [{"path": "json", "weight": 1, "max_row": 5}]})
+
+
+def test_a_column_that_begins_with_nulls_has_the_type_of_the_others(tmp_path: Path, sync: Backend) -> None:
+    def some(first: int) -> Any:
+        for number in range(first, first + 300):
+            yield {"n": number, "text": None if number % 600 > 2 else str(number)}
+
+    rows = [datasets.IterableDataset.from_generator(some, gen_kwargs={"first": first}) for first in (0, 600)]
+    mixed = mix([(rows[0], 1), (rows[1], 1)], stopping="all_exhausted_without_replacement")
+    found = list(run(Pipeline("p", (Stage("s", [Longer(limit=0)]),)), mixed, tmp_path, backend=sync))
+    assert len(found) == 599
+    assert {row["text"] for row in found if row["n"] in (1, 600)} == {"1", "600"}

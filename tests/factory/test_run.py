@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import datasets
+import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
@@ -96,6 +98,25 @@ def test_features_are_kept(tmp_path: Path, sync: Backend) -> None:
     found = run(Pipeline("p", (Stage("s", [TextLength()]),)), rows, tmp_path, backend=sync)
     assert found.features["label"] == features["label"]
     assert found["text_length"][:] == [1, None]
+
+
+def test_examples_of_python_have_the_types_of_the_features(tmp_path: Path, sync: Backend) -> None:
+    features = datasets.Features(
+        {"n": datasets.Value("int32"), "image": datasets.Image(), "grid": datasets.Array2D((1, 2), "float32")}
+    )
+
+    def examples() -> Iterator[dict[str, Any]]:
+        for number in range(600):
+            image = {"bytes": bytes([number % 256]), "path": None} if number % 3 else None
+            yield {"n": number, "image": image, "grid": [[number, 0.5]]}
+
+    stream = datasets.IterableDataset.from_generator(examples, features=features)
+    found = run(Pipeline("p", (Stage("s", [Longer(limit=400)]),)), stream, tmp_path, backend=sync)
+    assert found.features == features
+    rows = list(found.decode(False))
+    assert [row["n"] for row in rows] == list(range(401, 600))
+    assert [row["image"] and row["image"]["bytes"] for row in rows[:3]] == [bytes([145]), None, bytes([147])]
+    assert np.array(rows[5]["grid"]).tolist() == [[406, 0.5]]
 
 
 def test_nothing_is_left_of_no_rows(rows: Any, tmp_path: Path, sync: Backend) -> None:

@@ -56,12 +56,13 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from safetensors_spark.factory import load_config, plan
     from safetensors_spark.factory import run as run_pipeline
-    from safetensors_spark.factory._input import input_of
+    from safetensors_spark.factory._input import DatasetInput, input_of
     from safetensors_spark.factory._sink import sink_of
 
     config = load_config(args.config)
     pipeline, sink = config.pipeline(), sink_of(config.sink)
-    source = config.input if args.input is None else input_of(args.input, config.input)
+    configured = config.input if isinstance(config.input, DatasetInput) else None
+    source = config.input if args.input is None else input_of(args.input, configured)
     if source is None:
         raise PipelineError(f"{args.config} has no `input`: add one, or name files by --input.")
     dataset, backend = source.open(), _backend(args)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from safetensors_spark.factory._errors import ConfigError
 from safetensors_spark.factory._input import DatasetInput, absolute
 from safetensors_spark.factory._json_schema import json_schema
+from safetensors_spark.factory._mixture_config import MixtureConfig
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory._pipeline import Pipeline, Stage
 from safetensors_spark.factory._problems import Problem, checked_as
@@ -59,6 +60,16 @@ class SafetensorsSink(_Part):
     options: dict[str, Any] = Field(default={}, description="Further arguments of `to_safetensors`.")
 
 
+def _kind_of_input(value: Any) -> str:
+    is_mixture = isinstance(value, MixtureConfig) or (isinstance(value, Mapping) and "mixture" in value)
+    return "mixture" if is_mixture else "dataset"
+
+
+InputConfig: TypeAlias = Annotated[
+    Annotated[DatasetInput, Tag("dataset")] | Annotated[MixtureConfig, Tag("mixture")], Discriminator(_kind_of_input)
+]
+
+
 class PipelineConfig(_Part):
     """A pipeline, with its input and its output."""
 
@@ -66,7 +77,7 @@ class PipelineConfig(_Part):
     imports: tuple[str, ...] = Field(
         default=(), description="Modules that register operators, in the folder of this file or installed."
     )
-    input: DatasetInput | None = Field(default=None, description="The dataset that the command reads.")
+    input: InputConfig | None = Field(default=None, description="The dataset that the command reads, or a mixture.")
     stages: tuple[StageConfig, ...] = Field(
         min_length=1, description="Stages, of which each gets the one before's rows."
     )

@@ -52,13 +52,39 @@ class Rows:
 
 @dataclass(frozen=True)
 class Stream:
-    """One of the shards of a `datasets.IterableDataset`."""
+    """One of the shards of a `datasets.IterableDataset`.
+
+    Attributes:
+        features: of all of its rows: some of them may not tell the type of a column that is null in them.
+    """
 
     stream: Any
     version: str
+    features: Any
 
     def tables(self) -> Iterator[pa.Table]:
-        yield from self.stream.with_format("arrow").iter(batch_size=_ROWS)
+        if self.stream._ex_iterable.iter_arrow is not None:
+            yield from self.stream.with_format("arrow").iter(batch_size=_ROWS)
+            return
+        # The library would make a table of each row, in which the type of a null is not known.
+        known = self.stream.features is not None
+        for batch in (self.stream.decode(False) if known else self.stream).iter(batch_size=_ROWS):
+            yield self._table(batch)
+
+    def _table(self, batch: dict[str, list[Any]]) -> pa.Table:
+        from datasets.arrow_writer import OptimizedTypedSequence
+
+        if further := [name for name in batch if name not in self.features]:
+            raise ConfigError(
+                f"rows of the stream have the column {further[0]}, and the first ones have {', '.join(self.features)}. "
+                "Give the stream `features`."
+            )
+        count = len(next(iter(batch.values()), ()))
+        columns = {
+            name: pa.array(OptimizedTypedSequence(batch.get(name, [None] * count), col=name, type=feature))
+            for name, feature in self.features.items()
+        }
+        return pa.table(columns)
 
     def __fingerprint__(self) -> str:
         return self.version
@@ -105,7 +131,8 @@ def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
     if isinstance(dataset, datasets.IterableDataset):
         count = dataset.num_shards
         parts = (dataset.shard(count, number) for number in range(count)) if count > 1 else iter([dataset])
-        return [Stream(part, version_of_stream(part)) for part in parts]
+        features = features_of(dataset)
+        return [Stream(part, version_of_stream(part), features) for part in parts]
     if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
         raise TypeError(
             f"a pipeline takes one split of a dataset: name one of {', '.join(dataset)}, `dataset['train']`"
