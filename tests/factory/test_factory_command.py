@@ -117,7 +117,12 @@ def test_a_plan_tells_whether_a_run_would_be_refused(web: Path, capsys: pytest.C
     ("right", "wrong", "arguments", "told"),
     [
         ("", "", ["--max-parallelism", "0"], "max_parallelism is 0, expected 1 or more. See `"),
-        ("limit: 9", "limit: 13", [], "KeyError: 'unlucky'\nIn shard 0 of 2, row 1, of stage 1: "),
+        (
+            "limit: 9",
+            "limit: 13",
+            [],
+            "KeyError: 'unlucky'\nIn operator `long`\nIn rows 0 to 299 of shard 0 of stage `score`",
+        ),
         ("limit: 9", "limt: 9", [], "web.yaml, line 10: `limt` is not known. Did you mean `limit`?"),
         ("type: word_count", "{type: word_count, field: txt}", [], "word_count_1 reads `txt`, but rows have n, text"),
         ("word_count\n", "expression_filter\n        expression: n >\n", [], "line 14: `n >` is no expression of SQL"),

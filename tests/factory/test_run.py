@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,6 +118,28 @@ def test_examples_of_python_have_the_types_of_the_features(tmp_path: Path, sync:
     assert [row["n"] for row in rows] == list(range(401, 600))
     assert [row["image"] and row["image"]["bytes"] for row in rows[:3]] == [bytes([145]), None, bytes([147])]
     assert np.array(rows[5]["grid"]).tolist() == [[406, 0.5]]
+
+
+@pytest.mark.parametrize("kind", ["sync", "processes"])
+def test_an_operator_that_raises_is_named(kind: str, rows: Any, tmp_path: Path) -> None:
+    class Fails(Upper):
+        def refine(self, batch: pa.RecordBatch) -> Any:
+            if "a777 b777" in batch["text"].to_pylist():
+                raise ArithmeticError("no 777")
+            return super().refine(batch)
+
+    class FailsToo(Halves):
+        def generate(self, batch: pa.RecordBatch) -> Any:
+            raise KeyError("never")
+
+    for operator, error in ((Fails(id="capitals"), ArithmeticError), (FailsToo(id="capitals"), KeyError)):
+        recipe = Pipeline("p", (Stage("loud", [TextLength(), operator]),))
+        with pytest.raises(error) as raised:
+            run(recipe, rows, tmp_path, backend=create_backend(kind, 2, progress=False), **SIZES)
+        told, where, *_ = raised.value.__notes__
+        assert told == "In operator `capitals`"
+        assert re.fullmatch(r"In rows \d+ to \d+ of shard \d+ of stage `loud`", where)
+        assert not (tmp_path / "loud" / "manifest.json").exists()
 
 
 def test_nothing_is_left_of_no_rows(rows: Any, tmp_path: Path, sync: Backend) -> None:

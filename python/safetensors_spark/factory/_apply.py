@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -11,6 +12,7 @@ from safetensors_spark._errors import counted
 from safetensors_spark.factory._errors import ContractError
 from safetensors_spark.factory._fields import PREFIX
 from safetensors_spark.factory._operator import Evaluator, Filter, Generator, NewRows, Operator, Refiner, Score
+from safetensors_spark.pipeline._failures import with_note
 
 
 def check_fields(operator: Operator, fields: Sequence[str]) -> None:
@@ -37,6 +39,18 @@ def check_fields(operator: Operator, fields: Sequence[str]) -> None:
                 raise ContractError(f"{operator.id} writes `{name}`: an evaluator's fields begin with `eval.`.")
         elif name.startswith(PREFIX):
             raise ContractError(f"{operator.id} writes `{name}`, but fields of `{PREFIX}` are the factory's own.")
+
+
+@contextmanager
+def named(operator: Operator) -> Iterator[None]:
+    """What the operator raises says which one it was."""
+    try:
+        yield
+    except ContractError:
+        raise
+    except Exception as error:
+        with_note(error, f"In operator `{operator.id}`")
+        raise
 
 
 def columns_of(operator: Operator, batch: pa.RecordBatch) -> dict[str, pa.Array]:

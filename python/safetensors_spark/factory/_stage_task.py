@@ -16,6 +16,7 @@ from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory._source import InputShard
 from safetensors_spark.factory._window import run_window
 from safetensors_spark.factory._windows import ParquetFiles, windows
+from safetensors_spark.pipeline._failures import with_note
 from safetensors_spark.pipeline._operations import ShardInfo
 
 DATA, DROPPED = "data", "dropped"
@@ -59,7 +60,12 @@ class StageTask:
             ParquetFiles(f"{self.folder}/{DROPPED}", name, self.file_bytes) as dropped,
         ):
             for table in windows(shard.tables(), self.window_bytes):
-                window = run_window(table, self.operators)
+                try:
+                    window = run_window(table, self.operators)
+                except Exception as error:
+                    stage, last = self.folder.rpartition("/")[2], rows + table.num_rows - 1
+                    with_note(error, f"In rows {rows} to {last} of shard {number} of stage `{stage}`")
+                    raise
                 rows, kept = rows + table.num_rows, kept + window.kept.num_rows
                 rows_in.update(window.rows_in)
                 rows_dropped.update(window.rows_dropped)

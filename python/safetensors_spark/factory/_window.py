@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from safetensors_spark.factory._apply import check_fields, checked, columns_of, reasons_of
+from safetensors_spark.factory._apply import check_fields, checked, columns_of, named, reasons_of
 from safetensors_spark.factory._errors import ContractError
 from safetensors_spark.factory._fields import (
     DROPPED_BECAUSE,
@@ -61,7 +61,8 @@ def run_window(table: pa.Table, operators: Sequence[Operator]) -> Window:
 
 def _generated(table: pa.Table, operator: Operator) -> pa.Table:
     batch = _batch(table.select(list(operator.reads)))
-    found = operator.generate(batch)  # type: ignore[attr-defined]
+    with named(operator):
+        found = operator.generate(batch)  # type: ignore[attr-defined]
     if isinstance(found, NewRows):
         parents = pa.array(found.parents, pa.int64())
         columns = checked(operator, found.columns, len(parents))
@@ -173,9 +174,10 @@ def _filtering(operator: Filter, count: Callable[[int], None]) -> Callable[[Any]
     def call(packed: Any) -> pa.Array:
         batch, dropped, alive = _unpacked(operator, packed)
         count(batch.num_rows)
-        reasons = reasons_of(operator, batch)
-        named = pc.binary_join_element_wise(pa.scalar(operator.id), reasons, _DIVIDER)
-        return named if alive is None else pc.coalesce(dropped, _spread(named, alive))
+        with named(operator):
+            reasons = reasons_of(operator, batch)
+        told = pc.binary_join_element_wise(pa.scalar(operator.id), reasons, _DIVIDER)
+        return told if alive is None else pc.coalesce(dropped, _spread(told, alive))
 
     return call
 
@@ -184,7 +186,8 @@ def _making(operator: Operator, kind: pa.StructType, count: Callable[[int], None
     def call(packed: Any) -> pa.Array:
         batch, _, alive = _unpacked(operator, packed)
         count(batch.num_rows)
-        columns = list(columns_of(operator, batch).values())
+        with named(operator):
+            columns = list(columns_of(operator, batch).values())
         if alive is not None:
             columns = [_spread(column, alive) for column in columns]
         return pa.StructArray.from_arrays(columns, fields=list(kind))
