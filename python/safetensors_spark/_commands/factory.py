@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors_spark._commands import tables
+from safetensors_spark._commands import factory_report, tables
 from safetensors_spark._errors import PipelineError, SafetensorsSparkError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def add_to(commands: Commands) -> None:
     )
     one.add_argument("--dry-run", action="store_true", help="print the plan, and run nothing")
     one.set_defaults(run=run)
+    factory_report.add_to(actions)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -55,7 +55,7 @@ class Curriculum:
         object.__setattr__(self, "points", found)
         object.__setattr__(self, "interpolate", interpolate)
 
-    def __getitem__(self, name: str) -> CurriculumWeight:
+    def __getitem__(self, name: str) -> Callable[[int], float]:
         """The weight of this name. Raises `KeyError` for a name that has none."""
         if name not in self.points[0][1]:
             raise KeyError(f"the curriculum has no weight of {name!r:.100}, only of {', '.join(self.points[0][1])}")

@@ -23,6 +23,7 @@ from safetensors_spark.factory._operator import (  # noqa: E402
 from safetensors_spark.factory._pipeline import Pipeline, Stage  # noqa: E402
 from safetensors_spark.factory._plan import plan  # noqa: E402
 from safetensors_spark.factory._registry import register  # noqa: E402
+from safetensors_spark.factory._report import Report, report  # noqa: E402
 from safetensors_spark.factory._run import run  # noqa: E402
 from safetensors_spark.factory._sinks import from_safetensors, to_safetensors  # noqa: E402
 
@@ -42,6 +43,7 @@ __all__ = [
     "Pipeline",
     "PipelineConfig",
     "Refiner",
+    "Report",
     "Score",
     "Stage",
     "from_safetensors",
@@ -50,6 +52,7 @@ __all__ = [
     "mix",
     "plan",
     "register",
+    "report",
     "run",
     "to_safetensors",
 ]

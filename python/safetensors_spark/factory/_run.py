@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.factory._apply import check_fields
 from safetensors_spark.factory._code_version import code_version
 from safetensors_spark.factory._duplicates import Marks, marked
 from safetensors_spark.factory._fields import GENERATED_BY, NAMES, REFINED_BY
 from safetensors_spark.factory._operator import Deduplicator, Generator, Refiner
 from safetensors_spark.factory._pipeline import Pipeline, Stage
+from safetensors_spark.factory._report import PIPELINE
 from safetensors_spark.factory._source import InputShard, ShardSource, StageFile, features_of, shards_of
 from safetensors_spark.factory._stage_manifest import StageCommit
 from safetensors_spark.factory._stage_task import StageTask
@@ -60,6 +63,7 @@ def run(
     with RunFolder(f"{_place(out)}/_work").lock():
         for work in works:
             work.check()
+        _tell(pipeline, _place(out))
         for work in works:
             by = (backend or create_backend()).having(**_options(work))
             manifest = _run_stage(replace(work, shards=_compared(work, shards, by)), run_id, by)
@@ -111,6 +115,13 @@ def features_behind(stage: Stage, features: Any) -> Any:
             if isinstance(operator, kind_of):
                 found[name] = generate_from_arrow_type(NAMES)
     return Features(found)
+
+
+def _tell(pipeline: Pipeline, place: str) -> None:
+    """Write which stages there are, in which order, for reports."""
+    told = {"pipeline": pipeline.name, "stages": [stage.name for stage in pipeline.stages]}
+    target = open_target(place)
+    target.replace(PIPELINE, f"{PIPELINE}.draft", [json.dumps(told, indent=1).encode()], lambda: None)
 
 
 def _options(work: StageWork) -> dict[str, Any]:

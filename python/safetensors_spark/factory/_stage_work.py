@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark.factory._errors import ChangedStageError
+from safetensors_spark.factory._operator import Evaluator, Score
 from safetensors_spark.factory._pipeline import Stage, differences
 from safetensors_spark.factory._source import InputShard, StageFile
 from safetensors_spark.factory._stage_manifest import read_manifest
@@ -62,6 +63,7 @@ class StageWork:
             "config": self.stage.config,
             "config_hash": self.config,
             "code_hash": self.code,
+            "scores": {one.id: list(one.writes) for one in self.stage.operators if isinstance(one, Score | Evaluator)},
             "operator_versions": {one.id: one.version for one in self.stage.operators},
         }
 

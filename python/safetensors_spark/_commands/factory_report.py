@@ -1,0 +1,45 @@
+"""`safetensors-spark factory report`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors_spark._commands import tables
+
+if TYPE_CHECKING:
+    from safetensors_spark.factory import Report
+
+
+def add_to(actions: Any) -> None:
+    text = "Show what `factory run` has made: rows in and out by operator, why rows were dropped, and how scores lie."
+    one = actions.add_parser("report", help="show what a run has made", description=text)
+    one.add_argument("out", metavar="OUT", help="the folder of the run")
+    one.add_argument("--html", metavar="FILE", help="write a page with plots, too, which needs no network")
+    one.add_argument("--json", action="store_true", help="print the report for machines instead")
+    one.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from safetensors_spark.factory import report
+
+    found = report(args.out)
+    if args.html is not None:
+        Path(args.html).write_text(found.to_html(), encoding="utf-8")
+    if args.json:
+        print(found.to_json())
+    else:
+        columns = ("stage", "operator", "rows in", "rows out", "dropped", "because")
+        tables.show(tables.Table(found.pipeline, columns, [*_rows(found)]))
+    return 0
+
+
+def _rows(found: Report) -> Iterator[tuple[str, ...]]:
+    for stage in found.stages:
+        yield stage.name, "", f"{stage.rows_in:,}", f"{stage.rows_out:,}", "", ""
+        for one in stage.operators:
+            yield "", one.id, f"{one.rows_in:,}", f"{one.rows_out:,}", "", ""
+            for rule in one.rules:
+                yield "", "", "", "", f"{rule.rows:,}", rule.reason

@@ -1,0 +1,79 @@
+"""A report as a page of HTML: tables, and plots as SVG. What comes from rows is text, whatever it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from safetensors_spark.factory._report_parts import Histogram, OperatorReport, StageReport
+
+_STYLE = """
+:root { color-scheme: light dark; --bar: #3b82c4; --line: #8884; --dim: #777; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: 1rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.example { color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
+.plots { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: 0; flex: 1 1 18rem; min-width: 0; }
+svg { width: 100%; height: auto; } rect { fill: var(--bar); }
+text { fill: currentColor; font: 9px system-ui, sans-serif; }
+"""
+
+
+def page(pipeline: str, stages: Sequence[StageReport]) -> str:
+    """The whole page."""
+    name = escape(pipeline)
+    body = "\n".join(part for stage in stages for part in _stage(stage)) or "<p>No stage is whole yet.</p>"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style>\n</head>\n'
+        f"<body>\n<h1>{name}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _stage(stage: StageReport) -> Iterator[str]:
+    share = f", {stage.rows_out / stage.rows_in:.1%}" if stage.rows_in else ""
+    yield f"<h2>{escape(stage.name)}</h2>"
+    yield f"<p>{stage.rows_in:,} rows in, {stage.rows_out:,} rows out{share}.</p>"
+    yield '<div class="wide"><table><tr><th>operator</th><th class="number">rows in</th>'
+    yield '<th class="number">rows out</th><th>dropped because</th><th class="number">rows</th></tr>'
+    for one in stage.operators:
+        yield from _operator(one)
+    yield "</table></div>"
+    if stage.scores:
+        yield '<h3>Scores of the rows that are left</h3><div class="plots">'
+        yield from map(_plot, stage.scores)
+        yield "</div>"
+
+
+def _operator(one: OperatorReport) -> Iterator[str]:
+    head = f'<td>{escape(one.id)}</td><td class="number">{one.rows_in:,}</td><td class="number">{one.rows_out:,}</td>'
+    empty = "<td></td><td></td><td></td>"
+    for place, rule in enumerate(one.rules):
+        examples = "".join(f'<div class="example">{escape(text)}</div>' for text in rule.examples)
+        cells = f'<td>{escape(rule.reason)}{examples}</td><td class="number">{rule.rows:,}</td>'
+        yield f"<tr>{empty if place else head}{cells}</tr>"
+    if not one.rules:
+        yield f"<tr>{head}<td></td><td></td></tr>"
+
+
+def _plot(histogram: Histogram) -> str:
+    nulls = f", {histogram.nulls:,} without a value" if histogram.nulls else ""
+    title = f"<figcaption><b>{escape(histogram.field)}</b>{nulls}</figcaption>"
+    if not histogram.rows:
+        return f"<figure>{title}</figure>"
+    height, width, most = 14, 300, max(histogram.rows) or 1
+    bars = []
+    for place, (label, rows) in enumerate(zip(histogram.labels, histogram.rows, strict=True)):
+        top, length = place * height, 170 * rows / most
+        bars.append(
+            f'<text x="78" y="{top + 10}" text-anchor="end">{escape(label[:16])}</text>'
+            f'<rect x="82" y="{top + 2}" width="{length:.1f}" height="{height - 4}"/>'
+            f'<text x="{86 + length:.1f}" y="{top + 10}">{rows:,}</text>'
+        )
+    size = height * len(histogram.rows)
+    return (
+        f'<figure>{title}<svg viewBox="0 0 {width} {size}" role="img" aria-label="{escape(histogram.field)}">'
+        f"{''.join(bars)}</svg></figure>"
+    )
