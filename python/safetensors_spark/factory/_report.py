@@ -127,7 +127,7 @@ def _histogram(files: Sequence[str], name: str) -> Histogram | None:
     counts = np.zeros(len(edges) - 1, np.int64)
     for values, _ in _numbers(files, name):
         counts += np.histogram(values, edges)[0]
-    labels = [f"{edge:.4g}" for edge in edges[:-1]]
+    labels = [f"{edge:,.0f}" if abs(edge) >= 1000 else f"{edge:.4g}" for edge in edges[:-1]]
     return Histogram(name, tuple(labels), tuple(counts.tolist()), nulls)
 
 

@@ -15,7 +15,8 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; border-top: 1px solid var(
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .example { color: var(--dim); font-size: .85rem; overflow-wrap: anywhere; }
-.plots { display: flex; flex-wrap: wrap; gap: 1.5rem; } figure { margin: 0; flex: 1 1 18rem; min-width: 0; }
+.why { min-width: 15rem; } figure { margin: 0; min-width: 0; }
+.plots { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fill, minmax(min(18rem, 100%), 1fr)); }
 svg { width: 100%; height: auto; } rect { fill: var(--bar); }
 text { fill: currentColor; font: 9px system-ui, sans-serif; }
 """
@@ -37,7 +38,7 @@ def _stage(stage: StageReport) -> Iterator[str]:
     yield f"<h2>{escape(stage.name)}</h2>"
     yield f"<p>{stage.rows_in:,} rows in, {stage.rows_out:,} rows out{share}.</p>"
     yield '<div class="wide"><table><tr><th>operator</th><th class="number">rows in</th>'
-    yield '<th class="number">rows out</th><th>dropped because</th><th class="number">rows</th></tr>'
+    yield '<th class="number">rows out</th><th class="why">dropped because</th><th class="number">rows</th></tr>'
     for one in stage.operators:
         yield from _operator(one)
     yield "</table></div>"
