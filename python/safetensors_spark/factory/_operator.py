@@ -6,7 +6,7 @@ what it returns, so a score cannot drop a row and a filter cannot add a field.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -51,6 +51,11 @@ class Operator(BaseModel):
     @property
     def files(self) -> tuple[str, ...]:
         """Files and folders that it reads beside its rows, such as a model: other content is another operator."""
+        return ()
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """Functions of users that it calls, whose code counts as its own."""
         return ()
 
     def load(self) -> None:

@@ -69,7 +69,10 @@ class Stage:
     def code(self) -> str:
         """A fingerprint of the operators' files, and of their own code where it is not that of an installed package."""
         return fingerprint(
-            [[list(_functions_of(type(one))), *(_content(one, path) for path in one.files)] for one in self.operators]
+            [
+                [list(_functions_of(type(one))), one.functions, *(_content(one, path) for path in one.files)]
+                for one in self.operators
+            ]
         )
 
 
