@@ -238,3 +238,41 @@ def test_a_run_that_is_killed_equals_an_unbroken_one(tmp_path: Path) -> None:
         assert _changes(folder, int(changes * part / 8)) is None
         assert _changes(folder, 1_000_000) is not None
         assert _files(folder) == expected
+
+
+_FULL = """
+import resource, signal, sys
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+import datasets
+
+from factory.test_run import _pipeline
+from safetensors_spark.factory import run
+from safetensors_spark.pipeline import create_backend
+
+datasets.disable_caching()
+rows = datasets.Dataset.from_dict({"n": list(range(9000)), "text": [f"a{n} b{n * 7919 % 9001}" for n in range(9000)]})
+sizes = {"shard_bytes": 60_000, "file_bytes": 600_000}
+try:
+    run(_pipeline(), rows, sys.argv[1], backend=create_backend("sync", progress=False), **sizes)
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    def start(folder: str, disk: str) -> str:
+        command = [sys.executable, "-c", _FULL, str(tmp_path / folder), disk]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=100, env=env).stdout
+
+    told = start("a", "full")
+    assert "cannot be written: File too large. Nothing of it is left. Make room" in told
+    assert not list(tmp_path.rglob("*.draft"))
+    assert not (tmp_path / "a" / "score" / "manifest.json").exists()
+    for folder in ("a", "b"):
+        assert not start(folder, "empty")
+    assert _files(tmp_path / "a") == _files(tmp_path / "b")
