@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import ip_address
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -22,19 +23,22 @@ _CARD = re.compile(r"(?<![\w.,-])\d(?:[ -]?\d){12,18}(?![\w]|[.,-]\d)")
 # With a country's code, or with a prefix in brackets, or in groups as in North America.
 _PHONE = re.compile(
     r"(?<![\w+./-])(?:\+[1-9]\d{0,2}[ .-]?(?:\(0?\d{1,4}\)[ .-]?)?\d(?:[ .-]?\d){5,12}"
-    r"|\(0?\d{2,4}\)[ .-]?\d{3,4}[ .-]?\d{3,5}"
+    r"|\(0\d{1,4}\)[ .-]?\d{3,4}[ .-]?\d{3,5}|\([2-9]\d{2}\)[ .-]?\d{3}[ .-]?\d{4}"
     r"|[2-9]\d{2}([-.])[2-9]\d{2}\1\d{4})(?![\w]|[.,-]\d)"
 )
-_IBAN_LENGTHS = range(15, 35)
+_IBAN_LENGTHS, _CARD_LENGTHS = range(15, 35), range(13, 20)
+# What four numbers behind these are.
+_VERSION = re.compile(r"(?i)\b(?:v|ver|version|release|build|section|chapter|part)\.?\s*$")
 
 
 class PiiMask(Refiner):
     """Replaces e-mail addresses, IP addresses, phone numbers, numbers of credit cards and IBANs by fixed texts.
 
-    Card numbers have 13 to 19 digits and the check digit of Luhn (ISO/IEC 7812-1), IBANs the check digits of ISO 13616,
-    and IP addresses are public ones: private, loopback and reserved addresses tell nobody's place. Phone numbers are
-    those with a country's code (`+49 ...`), with a prefix in brackets, or in groups such as 212-555-0123: the
-    first digit of a group is 2 to 9 in North America. Names and addresses are not found. A null stays null.
+    Card numbers have 13 to 19 digits, the first of them 2 to 6, and the check digit of Luhn (ISO/IEC 7812-1); one of ten
+    other numbers of this form has it, too. IBANs have the check digits of ISO 13616. IP addresses are public ones, as
+    private, loopback and reserved addresses tell nobody's place, and do not stand behind a word such as `version`.
+    Phone numbers have a country's code (`+49 ...`), or a prefix in brackets that begins with 0, or are of North America
+    (`212-555-0123`). Names and addresses are not found. A null stays null.
     """
 
     type = "pii_mask"
@@ -68,7 +72,7 @@ class PiiMask(Refiner):
         if self.card is not None:
             text = _replaced(_CARD, text, self.card, _is_card)
         if self.ip is not None:
-            text = _replaced(_IPV4, text, self.ip, _is_public)
+            text = _IPV4.sub(partial(_public, mask=self.ip), text)
             if ":" in text:
                 text = _replaced(_IPV6, text, self.ip, _is_public)
         if self.phone is not None:
@@ -77,7 +81,14 @@ class PiiMask(Refiner):
 
 
 def _replaced(pattern: re.Pattern[str], text: str, mask: str, is_one: Callable[[str], bool] = bool) -> str:
-    return pattern.sub(lambda found: mask if is_one(found[0]) else found[0], text)
+    def replacement(found: re.Match[str]) -> str:
+        # Other digits or words may follow, which the pattern takes for further groups.
+        whole = found[0]
+        ends = [len(whole), *(one.start() for one in reversed([*re.finditer("[ -]", whole)]))]
+        end = next((end for end in ends if is_one(whole[:end])), None)
+        return whole if end is None else mask + whole[end:]
+
+    return pattern.sub(replacement, text)
 
 
 def _digits(text: str) -> str:
@@ -86,15 +97,22 @@ def _digits(text: str) -> str:
 
 def _is_card(text: str) -> bool:
     digits = [int(digit) for digit in reversed(_digits(text))]
+    if len(digits) not in _CARD_LENGTHS or digits[-1] not in range(2, 7):
+        # Times in milliseconds begin with 1, and ISBN with 9.
+        return False
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
-    # All zeros have the check digit, too.
-    return any(digits) and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
 def _is_iban(text: str) -> bool:
     compact = re.sub(r"[ -]", "", text)
     number = "".join(str(int(letter, 36)) for letter in compact[4:] + compact[:4])
     return len(compact) in _IBAN_LENGTHS and int(number) % 97 == 1
+
+
+def _public(found: re.Match[str], mask: str) -> str:
+    is_version = _VERSION.search(found.string, max(0, found.start() - 12), found.start())
+    return mask if not is_version and _is_public(found[0]) else found[0]
 
 
 def _is_public(text: str) -> bool:
