@@ -35,8 +35,8 @@ class PiiMask(Refiner):
     """Replaces e-mail addresses, IP addresses, phone numbers, numbers of credit cards and IBANs by fixed texts.
 
     Card numbers have 13 to 19 digits, the first of them 2 to 6, and the check digit of Luhn (ISO/IEC 7812-1); one of
-    ten other numbers of this form has it, too. IBANs have the check digits of ISO 13616. IP addresses are public ones, as
-    private, loopback and reserved addresses tell nobody's place, and do not stand behind a word such as `version`.
+    ten other numbers of this form has it, too. IBANs have the check digits of ISO 13616. IP addresses are public ones,
+    as private, loopback and reserved addresses tell nobody's place, and do not stand behind a word such as `version`.
     Phone numbers have a country's code (`+49 ...`), or a prefix in brackets that begins with 0, or are of North America
     (`212-555-0123`). Names and addresses are not found. A null stays null.
     """
