@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from factory.conftest import Longer
 from safetensors_spark._commands.cli import main
-from safetensors_spark.factory import ConfigError, Pipeline, Stage, report, run
+from safetensors_spark._errors import printable
+from safetensors_spark.factory import ConfigError, Pipeline, Score, Stage, report, run
 from safetensors_spark.factory.operators.exact_dedup import ExactDedup
 from safetensors_spark.factory.operators.expression_filter import ExpressionFilter
 from safetensors_spark.factory.operators.language import Language
@@ -74,7 +76,8 @@ def test_a_page_shows_rows_as_text(tmp_path: Path, sync: Backend, capsys: pytest
     page.feed((tmp_path / "report.html").read_text())
     assert "script" not in page.tags
     assert "svg" in page.tags
-    assert EVIL in page.text
+    assert printable(EVIL) in page.text
+    assert "\u202e" not in page.text
     assert main(["factory", "report", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pipeline"] == "told"
 
@@ -86,3 +89,26 @@ def test_what_is_no_run_is_told(tmp_path: Path, rows: Any, sync: Backend) -> Non
     run(Pipeline("p", (Stage("none", [Longer(limit=10_000), WordCount()]),)), rows, tmp_path / "a", backend=sync)
     (stage,) = report(tmp_path / "a").stages
     assert (stage.rows_out, stage.scores) == (0, ())
+
+
+def test_scores_of_any_size_have_a_histogram(tmp_path: Path, sync: Backend) -> None:
+    values = [-1e308, 1e308, 0.0, None, float("nan"), float("inf")]
+    rows = datasets.Dataset.from_dict({"n": range(6), "value": values})
+
+    class Same(Score):
+        type = "same"
+
+        @property
+        def reads(self) -> tuple[str, ...]:
+            return ("value",)
+
+        @property
+        def writes(self) -> dict[str, pa.DataType]:
+            return {"score": pa.float64()}
+
+        def score(self, batch: pa.RecordBatch) -> dict[str, Any]:
+            return {"score": batch["value"]}
+
+    run(Pipeline("p", (Stage("s", [Same()]),)), rows, tmp_path, backend=sync)
+    (histogram,) = report(tmp_path).stages[0].scores
+    assert (sum(histogram.rows), histogram.nulls) == (3, 3)

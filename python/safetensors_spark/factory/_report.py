@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from safetensors_spark._errors import printable
 from safetensors_spark.factory._errors import ConfigError
 from safetensors_spark.factory._fields import DROPPED_BECAUSE, DROPPED_BY, PREFIX
 from safetensors_spark.factory._report_page import page
@@ -101,7 +102,8 @@ def _rule_of(reason: str) -> str:
 
 
 def _short(text: str) -> str:
-    line = re.sub(r"\s+", " ", text[: 4 * _SHOWN]).strip()
+    # What would move a terminal's cursor, or turn a page's text around, is shown as its number.
+    line = printable(re.sub(r"\s+", " ", text[: 4 * _SHOWN]).strip())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
@@ -123,7 +125,8 @@ def _histogram(files: Sequence[str], name: str) -> Histogram | None:
             least, most = min(least, values.min()), max(most, values.max())
     if least > most:
         return Histogram(name, (), (), nulls)
-    edges = np.linspace(least, most, _BINS + 1) if most > least else np.array([least, least + 1])
+    # By halves: the range of the largest numbers is no number.
+    edges = np.linspace(least / 2, most / 2, _BINS + 1) * 2 if most > least else np.array([least, np.inf])
     counts = np.zeros(len(edges) - 1, np.int64)
     for values, _ in _numbers(files, name):
         counts += np.histogram(values, edges)[0]
