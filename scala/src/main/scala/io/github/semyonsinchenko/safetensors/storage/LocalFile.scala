@@ -1,8 +1,9 @@
 package io.github.semyonsinchenko.safetensors.storage
 
-import java.io.File
+import java.io.{File, IOException}
 import java.nio.file
 import java.nio.file.Files
+import java.nio.file.attribute.BasicFileAttributes
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
@@ -26,8 +27,10 @@ object LocalFile {
   /** @throws UnreadableFileException for a directory, or a named pipe, which would block the reader */
   def checkRegular(path: Path, fs: FileSystem): Unit = of(path, fs).foreach(checkRegular)
 
+  // One look at the file. Two would find a file that another writer deletes between them, such as a lock, to be of another kind.
   def checkRegular(local: file.Path): Unit =
-    if (Files.exists(local) && !Files.isRegularFile(local)) throw new UnreadableFileException(
-      s"$local is not a regular file. Remove it, or read another path.",
-      fault = FileFault.Corrupt)
+    try if (!Files.readAttributes(local, classOf[BasicFileAttributes]).isRegularFile) throw new UnreadableFileException(
+        s"$local is not a regular file. Remove it, or read another path.",
+        fault = FileFault.Corrupt)
+    catch { case _: IOException => } // Opening the file tells it.
 }
