@@ -27,6 +27,7 @@ class Options:
     parts: Sequence[str] | None
     baseline: Path | None
     peer: Path | None
+    size: str
 
 
 @dataclass(frozen=True)

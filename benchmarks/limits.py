@@ -109,7 +109,7 @@ def empty(loading: Loading) -> Iterable[Batch]:
 
 
 class Again(IterableDataset[Batch]):
-    """Iterates anew each time."""
+    """Iterates again each time."""
 
     def __init__(self, batches: Callable[[], Iterator[Batch]]) -> None:
         self.batches = batches

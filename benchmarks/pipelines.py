@@ -16,7 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from benchmarks import pipeline_contenders as by
 from benchmarks.harness import Options, bring_to_disk, turns, within_rounds
 from benchmarks.processes import Done, apart, settle
-from safetensors_spark.pipeline._run_folder import FOLDER
+from safetensors_spark.pipeline._paths import FOLDER
 
 FILES = 16
 # Of a text: so a record has half as many bytes as an embedding of `--rows`.
@@ -35,6 +35,7 @@ FUNCTIONS: dict[str, Callable[..., by.Start]] = {
 }
 EXPRESSIONS: dict[str, Callable[..., by.Start]] = {
     "multiprocessing": partial(by.multiprocessing, expressions=True),
+    "multiprocessing, ISA-L": partial(by.multiprocessing, expressions=True, isal=True),
     "pipeline, processes": partial(by.processes, expressions=True),
     "Daft": partial(by.daft, expressions=True),
     "PySpark": partial(by.pyspark, expressions=True),

@@ -36,11 +36,14 @@ class Done(Generic[T]):
     cpu_seconds: float
 
 
-def apart(work: Callable[[], T]) -> Done[T]:
+def apart(work: Callable[[], T], deadline: float = DEADLINE_SECONDS) -> Done[T]:
     """Do the work in a fork of this process, which has imported everything: threads and memory are its own.
 
+    Args:
+        deadline: seconds that it has, by default ten minutes.
+
     Raises:
-        RuntimeError: it failed, or is not done in ten minutes.
+        RuntimeError: it failed, or is not done by then.
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
@@ -58,8 +61,8 @@ def apart(work: Callable[[], T]) -> Done[T]:
             sizes = [_sizes(each) for each in family]
             anonymous = max(anonymous, sum(max(0, own - inherited) for own, _ in sizes))
             mapped = max(mapped, sum(files for _, files in sizes))
-            if time.monotonic() - begin > DEADLINE_SECONDS:
-                raise RuntimeError(f"not done in {DEADLINE_SECONDS} seconds")
+            if time.monotonic() - begin > deadline:
+                raise RuntimeError(f"not done in {deadline} seconds")
         ticks |= _ticks(_family(process.pid))
         result, failure = ours.recv()
     finally:

@@ -57,7 +57,7 @@ class InvalidIndexError(SafetensorsSparkError):
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(
-            f"{path} cannot be read: {what}. Delete it, and have a write with `generate_index` make it anew."
+            f"{path} cannot be read: {what}. Delete it, and have a write with `generate_index` rebuild it."
         )
 
 

@@ -331,7 +331,6 @@ def test_links_are_files_and_what_was_kept_apart_is_not(tmp_path: Path, sync: Ma
     (tmp_path / "in" / "_quarantine").mkdir(parents=True)
     (tmp_path / "in" / "_quarantine" / "2.jsonl").write_text('{"error": "bad"}')
     (tmp_path / "in" / "link.jsonl").symlink_to("../real/1.jsonl")
-    (tmp_path / "in" / "folder").symlink_to("../real")
     assert list(sync().execute(Dataset.from_files(tmp_path / "in", "**/*.jsonl").load_jsonl())) == [{"a": 1}]
 
 
@@ -370,3 +369,31 @@ def test_chained_urls(tmp_path: Path, sync: MakeBackend) -> None:
     fsspec.filesystem("memory").pipe("/chained/a.jsonl", b'{"a": 5}')
     rows = Dataset.from_files("simplecache::memory://chained", "*.jsonl")
     assert list(sync().execute(rows.load_file())) == [{"a": 5}]
+
+
+def test_links_to_folders_are_gone_into(tmp_path: Path, sync: MakeBackend) -> None:
+    for folder in ("real/x", "in/y", "in/.hidden[1]"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "1.jsonl").write_text(f'"{folder}"\n')
+    (tmp_path / "in" / "x").symlink_to("../real/x")
+    (tmp_path / "in" / "y" / "loop").symlink_to("..")
+    (tmp_path / "in" / "y" / "_pipeline_logs.jsonl").write_text('"log"\n')
+    for pattern, expected in (
+        ("*/*.jsonl", ["real/x", "log", "in/y"]),
+        ("**/*.jsonl", ["real/x", "log", "in/y"]),
+        ("x/*.jsonl", ["real/x"]),
+    ):
+        found = list(sync().execute(Dataset.from_files(tmp_path / "in", pattern).load_jsonl()))
+        assert sorted(found) == sorted(expected)
+    hidden = Dataset.from_files(tmp_path / "in" / ".hidden[1]", "*.jsonl").load_jsonl()
+    assert list(sync().execute(hidden)) == ["in/.hidden[1]"]
+
+
+def test_a_run_does_not_write_what_it_reads(tmp_path: Path, sync: MakeBackend) -> None:
+    (tmp_path / "0.jsonl").write_text("1\n")
+    (tmp_path / "link").symlink_to(".")
+    rows = Dataset.from_files(tmp_path, "[0-9].jsonl").load_jsonl()
+    for out in (f"{tmp_path}/{{shard}}.jsonl", f"{tmp_path}/link/{{shard}}.jsonl"):
+        with pytest.raises(PipelineError, match=r"0\.jsonl would be read and written"):
+            list(sync().execute(rows.write_jsonl(out)))
+    assert (tmp_path / "0.jsonl").read_text() == "1\n"

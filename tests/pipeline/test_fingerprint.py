@@ -89,6 +89,15 @@ def test_other_code_of_the_project_is_other_code(tmp_path: Path) -> None:
         "import re\nP = re.compile('{}')\ndef f(row): return P.match(row)",
         "import functools\n@functools.cache\ndef f(row): return '{}'",
         "class C:\n K = frozenset(['{}'])\n def m(self, row): return row in self.K\nf = C().m",
+        "def f(row): return f.k\nf.k = '{}'",
+        "import collections\nA = collections.defaultdict(lambda: '{}')\ndef f(row): return A[row]",
+        "class L(list): pass\nA = L()\nA.k = '{}'\ndef f(row): return A.k",
+        "import types\nA = types.MappingProxyType(dict(k='{}'))\ndef f(row): return A['k']",
+        "import functools\n@functools.singledispatch\ndef f(row): return 0\n@f.register(int)\ndef _(row): return '{}'",
+        "class M(type):\n def m(cls): return '{}'\nclass C(metaclass=M): pass\ndef f(row): return C.m()",
+        "import dataclasses\n@dataclasses.dataclass\nclass D:\n a: dataclasses.InitVar[str]\n"
+        " def __post_init__(self, a): self.b = a\nA = D('{}')\ndef f(row): return A.b",
+        "class C:\n def __reduce__(self): raise TypeError\nA = C()\nA.k = '{}'\ndef f(row): return A.k",
         "class B:\n def m(self): return '{}'\nclass C(B):\n def __call__(self, row): return self.m()\nf = C()",
     ],
 )
@@ -100,6 +109,17 @@ def test_another_text_in_the_code_is_other_code(code: str) -> None:
 
     assert of("a") == of("a")
     assert of("a") != of("b")
+
+
+def test_what_a_try_covers_is_code() -> None:
+    def of(code: str) -> str:
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(code, names)
+        return fingerprint(names["f"])
+
+    inside = "def f(row):\n try:\n  a(row)\n  b(row)\n except ValueError:\n  return 0\n return 1"
+    outside = "def f(row):\n try:\n  a(row)\n except ValueError:\n  return 0\n else:\n  b(row)\n return 1"
+    assert of(inside) != of(outside)
 
 
 def test_each_operation_counts(tmp_path: Path, sync: MakeBackend) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -200,3 +201,71 @@ def test_a_shard_without_rows_has_no_part_in_a_reduction(backend: MakeBackend) -
     assert list(backend().execute(dataset.reduce(max))) == [3]
     assert list(backend().execute(dataset.reduce(next, sum))) == [5]
     assert list(backend().execute(dataset.filter(lambda row: row > 9).count())) == [0]
+
+
+def test_files_that_rows_name_are_input(tmp_path: Path, sync: MakeBackend) -> None:
+    source = tmp_path / "in.jsonl"
+    for rows in (
+        Dataset.from_list(["in"]).map(lambda name: f"{tmp_path}/{name}.jsonl").load_jsonl(),
+        Dataset.from_list([str(source)]).reshard(1).load_jsonl(),
+    ):
+        for number in (1, 22):
+            source.write_text(f"{number}\n")
+            list(sync().execute(rows.write_jsonl(f"{tmp_path}/out.jsonl")))
+            assert (tmp_path / "out.jsonl").read_text() == f"{number}\n"
+
+
+def test_another_file_costs_its_own_shard(tmp_path: Path, sync: MakeBackend) -> None:
+    def noted(row: Any) -> Any:
+        with (tmp_path / "made").open("a") as file:
+            file.write(f"{row} ")
+        return row
+
+    for number in range(4):
+        (tmp_path / f"{number}.jsonl").write_text(f"{number}\n")
+        if number > 1:
+            rows = Dataset.from_files(tmp_path, "?.jsonl").load_jsonl().map(noted)
+            list(sync().execute(rows.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl")))
+    assert (tmp_path / "made").read_text() == "0 1 2 3 "
+
+
+OF_SCRIPT = """
+import enum, sys
+from dataclasses import dataclass
+from pathlib import Path
+from safetensors_spark.pipeline import Dataset, create_backend
+
+class Kind(enum.Enum):
+    A = "a"
+    B = "b"
+
+@dataclass(frozen=True)
+class Point:
+    kind: Kind
+
+folder, backend, fails = sys.argv[1:]
+
+def reduced(key, rows):
+    if fails == "fails" and not Path(folder, "failed").exists():
+        Path(folder, "failed").touch()
+        raise RuntimeError("stop")
+    found = list(rows)
+    return [sum(row.kind is Kind.A for row in found), sum(isinstance(row, Point) for row in found)]
+
+rows = Dataset.from_list([Kind.A, Kind.B, Kind.A]).map(Point).group_by(lambda row: 0, reduced, num_output_shards=1)
+backend = create_backend(backend, 2, progress=False, work_dir=f"{folder}/work")
+list(backend.execute(rows.write_jsonl(f"{folder}/out.jsonl")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("processes", "processes"), ("sync", "processes"), ("processes", "sync")]
+)
+def test_classes_of_the_script_are_the_same_ones_after_a_break(first: str, second: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(OF_SCRIPT)
+    for backend in (first, second):
+        command = [sys.executable, str(script), str(tmp_path), backend, "fails"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.jsonl").read_text() == "[2,3]\n"

@@ -67,3 +67,17 @@ def test_what_is_written_is_read_again(tmp_path: Path, backend: MakeBackend) -> 
     assert list(backend().execute(loaded)) == rows
     found = backend().execute(loaded.filter((col("id") >= 4000) & (col("id") * 2 < 9000)).select("text"))
     assert list(found) == [{"text": row["text"]} for row in rows[4000:4500]]
+
+
+def test_files_are_divided_by_their_splits(tmp_path: Path, backend: MakeBackend) -> None:
+    rows = pa.table({"n": range(200_000), "text": [f"row {n}" for n in range(200_000)]})
+    for number, (begin, end) in enumerate(((0, 120_000), (120_000, 120_001), (120_001, 200_000))):
+        vortex.io.write(rows[begin:end], f"{tmp_path}/{number}.vortex")
+    read = Dataset.from_files(tmp_path, "*.vortex").load_vortex()
+    parts = read.reshard(3).filter(col("n") >= 7).select("n")
+    assert "3 files in parts: 3 shards" in str(backend().plan(parts))
+    sizes = parts.map_shard(lambda some, _: iter([[row["n"] for row in some]]))
+    found = list(backend().execute(sizes))
+    assert len(found) == 3
+    assert min(map(len, found)) > 20_000
+    assert [n for some in found for n in some] == list(range(7, 200_000))

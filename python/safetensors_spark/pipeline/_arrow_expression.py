@@ -47,7 +47,8 @@ def in_arrow(expression: Expr, schema: pa.Schema) -> pc.Expression | None:
         return None if of is None or _has_floats(arguments[0], schema) else ~of
     if operation == "is_null":
         found = _column(arguments[0], schema)
-        return None if found is None else found[0].is_null()
+        # Arrow prunes row groups of dictionaries whose values are all null.
+        return None if found is None or types.is_dictionary(found[1]) else found[0].is_null()
     if operation == "isin":
         found = _column(arguments[0], schema)
         if found is None or not arguments[1] or not all(is_comparable(found[1], value) for value in arguments[1]):

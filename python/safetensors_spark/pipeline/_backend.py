@@ -19,6 +19,7 @@ from safetensors_spark.pipeline._progress import progress_of
 from safetensors_spark.pipeline._results import Results
 from safetensors_spark.pipeline._run import Run
 from safetensors_spark.pipeline._settings import Settings
+from safetensors_spark.pipeline._watch import Watch
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _MEMORY = 256 << 20
@@ -96,8 +97,11 @@ class Backend:
         """What `execute` would do: print it. Lists the files of the source, and runs nothing."""
         return plan_of(dataset)
 
-    def execute(self, dataset: Dataset[Any]) -> Results:
+    def execute(self, dataset: Dataset[Any], watch: Watch | None = None) -> Results:
         """Run the pipeline to its end. Returns an iterator of the rows of its last stage: of a write, the paths.
+
+        Args:
+            watch: is told what the run makes.
 
         Raises what functions raise, as it is; `LostShardError` for a shard whose workers died each time; and
         `PipelineBusyError` while another process writes the same files. What was made is kept for the next attempt.
@@ -108,7 +112,7 @@ class Backend:
             return Results.none()
         progress = progress_of(self.options.progress)
         try:
-            run = Run(plan, self.options.settings, self.pool, progress)
+            run = Run(plan, self.options.settings, self.pool, progress, watch)
             return Results.of(run, run.run())
         finally:
             progress.close()
@@ -184,6 +188,13 @@ class RayBackend(Backend):
     def __init__(self, max_parallelism: int = 100, *, address: str | None = None, **options: Any) -> None:
         super().__init__(BackendOptions(max_parallelism, **_with_resources(options, {})))
         self._address = address
+
+    def connect(self) -> None:
+        """Connect this process to the cluster, as a run does that is not connected yet."""
+        require("ray", ("ray",))
+        from safetensors_spark.pipeline._backends.ray import connect
+
+        connect(self._address)
 
     def pool(self) -> Pool:
         require("ray", ("ray",))

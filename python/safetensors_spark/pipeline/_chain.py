@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -11,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
-from safetensors_spark.pipeline._expression import of_rows
 from safetensors_spark.pipeline._formats.readers import read
 from safetensors_spark.pipeline._formats.reading import Bad, raise_error
+from safetensors_spark.pipeline._formats.selecting import record_filter, selected
 from safetensors_spark.pipeline._operations import (
     Filter,
     FilterExpression,
@@ -28,6 +29,7 @@ from safetensors_spark.pipeline._operations import (
     Window,
     WindowBy,
 )
+from safetensors_spark.pipeline._source import version_of_file
 
 
 class StoppedError(Exception):
@@ -50,12 +52,16 @@ class Chain:
         bad: gets rows for which an operation fails; None if the first of them ends the shard.
         stop: ends it at the next row.
         place: for errors and reports.
+        known: files whose versions the shard's name tells.
+        files: gets those that rows name beside these, with their versions.
     """
 
     info: ShardInfo
     bad: Callable[[RowOperation, Any, Exception], None] | None = None
     stop: threading.Event | None = None
     place: Place = field(default_factory=Place)
+    known: frozenset[str] = frozenset()
+    files: dict[str, str] = field(default_factory=dict)
 
     def run(self, rows: Iterable[Any], operations: Sequence[RowOperation]) -> Iterator[Any]:
         """What the operations make of the rows."""
@@ -80,12 +86,12 @@ class Chain:
             case Filter(function):
                 return _to_the_end(operation, partial(filter, function), rows)
             case FilterExpression(expression):
-                return filter(_of_records(operation, of_rows(expression)), rows)
+                return filter(record_filter(expression), rows)
             case FlatMap(function):
                 found = _to_the_end(operation, partial(map, function), rows)
                 return itertools.chain.from_iterable(found)
             case Select(columns):
-                return map(partial(_selected, columns), rows)
+                return map(partial(selected, columns), rows)
             case Load():
                 return self._loaded(itertools.chain.from_iterable(map(partial(self._load, operation), rows)))
         return self._of_shard(rows, operation)
@@ -104,6 +110,8 @@ class Chain:
         raise AssertionError(operation)
 
     def _load(self, load: Load, path: Any, bad: Bad = raise_error) -> Iterator[Any]:
+        if isinstance(path, str | os.PathLike) and (name := os.fspath(path)) not in self.known:
+            self.files[name] = version_of_file(name)
         return read(path, load, bad)
 
     def _loaded(self, records: Iterable[Any]) -> Iterator[Any]:
@@ -175,32 +183,6 @@ def _until_bad(iterator: Iterator[Any], row: Any, bad: Bad) -> Iterator[Any]:
             bad(row, error)
             return
         yield found
-
-
-def _of_records(operation: Any, keeps: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def keeps_record(record: Any) -> Any:
-        try:
-            return keeps(record)
-        except AttributeError:
-            if hasattr(record, "get"):
-                raise
-            raise PipelineError(
-                f"`{operation}` needs records with columns, but a row is a {type(record).__name__}"
-            ) from None
-
-    return keeps_record
-
-
-def _selected(columns: tuple[str, ...], record: Any) -> dict[str, Any]:
-    try:
-        return {name: record[name] for name in columns}
-    except (KeyError, TypeError, IndexError):
-        if not isinstance(record, dict):
-            raise PipelineError(f"select needs records with columns, but a row is a {type(record).__name__}") from None
-        absent = next(name for name in columns if name not in record)
-        raise PipelineError(
-            f"select: a record has no column `{absent}`; it has {', '.join(map(str, record)) or 'none'}"
-        ) from None
 
 
 def _windows(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:

@@ -86,7 +86,7 @@ class Dataset(Generic[T]):
     def from_dataframe(frame: Any) -> Dataset[dict[str, Any]]:
         """The rows of a Spark DataFrame as records, structs as dictionaries: those of a partition are a shard.
 
-        The Spark backend alone executes it, on executors, where the rows are. Each run computes the frame anew.
+        The Spark backend alone executes it, on executors, where the rows are. Each run computes the frame again.
         Planning runs the stages of Spark that come before the last one, to know the partitions.
 
         Raises `PipelineError` for a frame of Spark Connect.

@@ -10,7 +10,7 @@ from safetensors_spark.pipeline._plan import Plan
 from safetensors_spark.pipeline._run_folder import RunFolder, stage_name
 from safetensors_spark.pipeline._settings import Settings
 from safetensors_spark.pipeline._shard_file import ShardFile
-from safetensors_spark.pipeline._writing import version
+from safetensors_spark.pipeline._source import version_of_file
 
 
 class Earlier:
@@ -44,7 +44,11 @@ class Earlier:
     def find(self, number: int, shard: int) -> ShardFile | None:
         """What an earlier run has made of a shard, if its output is still that of that run."""
         found = self._folder.find(stage_name(number), self.names[number][shard])
-        return found if found is not None and self._is_still_there(number, shard, found) else None
+        if found is None or found.footer.is_bound:
+            return None
+        if any(version_of_file(name) != version for name, version in found.footer.files.items()):
+            return None
+        return found if self._is_still_there(number, shard, found) else None
 
     def _is_still_there(self, number: int, shard: int, found: ShardFile) -> bool:
         stage, outputs = self._plan.stages[number], self._outputs[number]
@@ -57,7 +61,7 @@ class Earlier:
         commit = self._commit_of(number)
         if commit is not None:
             return self._dataset(commit).keeps(next(found.rows()))
-        return found.footer.version == version(outputs[shard])
+        return found.footer.version == version_of_file(outputs[shard])
 
     def _commit_of(self, number: int) -> Commit | None:
         """The commit of what a stage writes."""

@@ -219,6 +219,17 @@ def of_rows(expression: Expr) -> Callable[[Mapping[str, Any]], Any]:
 _Rows = Callable[[Mapping[str, Any]], Any]
 
 
+def keeps_of(expression: Expr) -> Callable[[Mapping[str, Any]], Any]:
+    """Whether a filter keeps a record. As with filters one after the other, what is not true ends it, null too."""
+    parts = [of_rows(part) for part in conjuncts(expression)]
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == 2:
+        first, second = parts
+        return lambda record: first(record) and second(record)
+    return lambda record: all(part(record) for part in parts)
+
+
 def _both(function: Callable[[Any, Any], Any], left: _Rows, right: _Rows, second: Expr) -> _Rows:
     if second.operation == "literal" and second.arguments[0] is not None:
         # The usual case, at half the time.
@@ -271,7 +282,16 @@ def _isin(of: _Rows, values: tuple[Any, ...]) -> _Rows:
         known: Collection[Any] = frozenset(values)
     except TypeError:
         known = values
-    return lambda record: None if (value := of(record)) is None else value in known
+
+    def compute(record: Mapping[str, Any]) -> Any:
+        value = of(record)
+        try:
+            return None if value is None else value in known
+        except TypeError:
+            # A list has no hash.
+            return value in values
+
+    return compute
 
 
 def _binary(operation: str, left: Any, right: Any) -> Expr:

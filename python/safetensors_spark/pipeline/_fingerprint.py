@@ -27,6 +27,9 @@ _NOT_CODE = {
     "__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__", "__signature__",
 }  # fmt: skip
 
+# What is told by its value alone. Classes derived from these may do, and have, anything.
+_PLAIN = {bool, int, float, complex, str}
+
 # What was met, by its id or a module's name, with its number. Values are kept: another one would get a freed one's id.
 _Seen = dict[int | str, tuple[int, Any]]
 
@@ -42,9 +45,9 @@ def fingerprint(value: Any) -> str:
 def _parts(value: Any, seen: _Seen) -> Iterator[bytes]:
     kind = type(value)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
-    if value is None or isinstance(value, bool | int | float | complex | str):
+    if value is None or kind in _PLAIN:
         yield repr(value).encode("utf-8", "surrogatepass")
-    elif isinstance(value, bytes | bytearray | memoryview):
+    elif kind in (bytes, bytearray, memoryview):
         yield bytes(value)
     elif id(value) in seen:
         # A function that names itself, or a list that has itself.
@@ -72,17 +75,16 @@ def _inside(value: Any, seen: _Seen) -> Iterator[bytes]:
         yield from _of_module(value.__name__, seen)
     elif isinstance(value, types.CodeType):
         yield from _of_code(value, None, seen)
-    elif isinstance(value, list | tuple):
+    elif type(value) in (list, tuple):
         yield from _all(value, seen)
-    elif isinstance(value, set | frozenset):
+    elif type(value) in (set, frozenset):
         yield from sorted(fingerprint(one).encode() for one in value)
-    elif isinstance(value, dict):
+    elif type(value) in (dict, types.MappingProxyType):
         for name, one in value.items():
             yield from _all((name, one), seen)
     elif dataclasses.is_dataclass(value):
-        yield from _all(
-            (type(value), {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}), seen
-        )
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        yield from _all((type(value), _attributes(value) | fields), seen)
     else:
         yield from _of_object(value, seen)
 
@@ -100,6 +102,7 @@ def _of_function(function: types.FunctionType, seen: _Seen) -> Iterator[bytes]:
     yield from _of_code(function.__code__, function.__globals__.get("__package__"), seen)
     yield from _parts(function.__defaults__, seen)
     yield from _parts(function.__kwdefaults__, seen)
+    yield from _parts({name: function.__dict__[name] for name in sorted(function.__dict__)}, seen)
     for cell in function.__closure__ or ():
         try:
             yield from _parts(cell.cell_contents, seen)
@@ -125,6 +128,8 @@ def _names(code: types.CodeType) -> set[str]:
 def _of_code(code: types.CodeType, package: str | None, seen: _Seen) -> Iterator[bytes]:
     """Without files and lines, which change when something else in the file does. With what it imports."""
     yield code.co_code
+    # What a `try` covers is not in the code, since Python 3.11.
+    yield getattr(code, "co_exceptiontable", b"")
     for names in (code.co_names, code.co_varnames, code.co_freevars):
         yield " ".join(names).encode()
     for value in code.co_consts:
@@ -199,7 +204,7 @@ def _of_class(kind: type, seen: _Seen) -> Iterator[bytes]:
         if not isinstance(value, types.GetSetDescriptorType | types.MemberDescriptorType):
             yield name.encode()
             yield from _parts(value, seen)
-    yield from _all(kind.__bases__, seen)
+    yield from _all((type(kind), *kind.__bases__), seen)
 
 
 def _of_object(value: Any, seen: _Seen) -> Iterator[bytes]:
@@ -218,6 +223,8 @@ def _of_object(value: Any, seen: _Seen) -> Iterator[bytes]:
         found = reduce(value) if reduce is not None else value.__reduce_ex__(4)
     except Exception:
         # An open file or a lock says nothing of what it does.
+        if not _is_installed(type(value).__module__):
+            yield from _parts(_attributes(value), seen)
         return
     if isinstance(found, str):
         yield found.encode()
@@ -228,6 +235,17 @@ def _of_object(value: Any, seen: _Seen) -> Iterator[bytes]:
     for items in state[1:3]:
         if items is not None:
             yield from _all(list(items), seen)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object has, without what `cached_property` has computed of it."""
+    found = getattr(value, "__dict__", {})
+    computed = functools.cached_property
+    return {
+        name: found[name]
+        for name in sorted(found)
+        if not isinstance(inspect.getattr_static(type(value), name, None), computed)
+    }
 
 
 def _is_installed(module: str | None) -> bool:

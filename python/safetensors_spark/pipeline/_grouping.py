@@ -8,7 +8,6 @@ fewer, on disk, first. Rows of equal keys stay in the order of shards and of row
 from __future__ import annotations
 
 import heapq
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -20,6 +19,7 @@ from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark.pipeline._frames import weight
 from safetensors_spark.pipeline._keys import order_of, partition_of
 from safetensors_spark.pipeline._operations import GroupBy
+from safetensors_spark.pipeline._scratch import scratch
 from safetensors_spark.pipeline._shard_file import Footer, FrameWriter, ShardFile
 
 # The overhead of a row that waits in memory, beside itself: its key and its place in a list.
@@ -100,7 +100,7 @@ def _called(function: Callable[[Any, Iterator[Any]], Any], group: GroupBy, of_ke
 
 def gather(shards: Sequence[ShardFile], partition: int, group: GroupBy, memory: int) -> Iterator[Any]:
     """What the reducer makes of the keys of a partition, in their order."""
-    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+    with scratch() as folder:
         merged = merge(_runs(shards, partition), group, memory, Path(folder))
         for _, of_key in groupby(merged, key=itemgetter(0)):
             found = _called(group.reducer, group, of_key)

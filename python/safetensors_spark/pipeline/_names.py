@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import fields, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark.pipeline._fingerprint import fingerprint
-from safetensors_spark.pipeline._operations import Write
+from safetensors_spark.pipeline._operations import MapShard, Write
 from safetensors_spark.pipeline._paths import absolute, identity
 from safetensors_spark.pipeline._plan import Plan, Stage
+from safetensors_spark.pipeline._source import FilePart
 
 
 def shard_names(plan: Plan, settings: str) -> list[list[str]]:
@@ -31,8 +33,11 @@ def shard_names(plan: Plan, settings: str) -> list[list[str]]:
             inputs = [_hash(*found[-1])] * stage.shards
         right = _hash(*shard_names(stage.right, settings)[-1]) if stage.right is not None else ""
         outputs = outputs_of(stage) or [""] * stage.shards
+        # Most shards do not know how many there are, and stay when there is one more.
+        knows = number > 0 or stage.end is not None or any(isinstance(one, MapShard) for one in stage.operations)
+        total = str(stage.shards) if knows else ""
         names = [
-            f"{shard:05d}-{_hash(code, inputs[shard], right, identity(outputs[shard]), str(shard), str(stage.shards))}"
+            f"{shard:05d}-{_hash(code, inputs[shard], right, identity(outputs[shard]), str(shard), total)}"
             for shard in range(stage.shards)
         ]
         if stage.write is not None and stage.write.format == "safetensors":
@@ -75,6 +80,11 @@ def outputs_of(stage: Stage) -> list[str] | None:
     if write.format != "safetensors":
         seen: dict[str, int] = {}
         for shard, path in enumerate(paths):
+            if _path(write, shard, stage.shards).endswith("/") or ("://" not in path and Path(path).is_dir()):
+                raise PipelineError(
+                    f"{without_secrets(path)} is a folder, but each shard writes a file: name one, as in "
+                    "`out/{shard:05d}.jsonl`."
+                )
             if path in seen:
                 raise PipelineError(
                     f"shards {seen[path]} and {shard} of {stage.shards} would both write {without_secrets(path)}: put "
@@ -82,6 +92,25 @@ def outputs_of(stage: Stage) -> list[str] | None:
                 )
             seen[path] = shard
     return paths
+
+
+def check_not_in_place(plan: Plan) -> None:
+    """Raise `PipelineError` if an output is a file that is read: a second run would read what the first has written."""
+    sources: dict[str, list[str]] = {}
+    for side in (plan, *(stage.right for stage in plan.stages if stage.right is not None)):
+        for shard in side.shards:
+            # Of items nobody knows whether they are names of files.
+            for row in shard.rows if shard.version else ():
+                path = row.path if isinstance(row, FilePart) else row
+                if isinstance(path, str):
+                    sources.setdefault(path.rpartition("/")[2], []).append(path)
+    for path in (path for stage in plan.stages for path in outputs_of(stage) or ()):
+        alike = sources.get(path.rpartition("/")[2], ())
+        if any(identity(one) == identity(path) for one in alike):
+            raise PipelineError(
+                f"{without_secrets(path)} would be read and written: a run that goes on, or another one, would read "
+                "what this one has written. Write to another folder."
+            )
 
 
 def _path(write: Write, shard: int, total: int) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 
 from safetensors_spark._files.storage import checked_path
 
+# Folders beside what a run writes: its own, and that of rows that it keeps apart.
+FOLDER, QUARANTINE = "_pipeline", "_quarantine"
+
 
 def absolute(path: str) -> str:
     """The path as workers in other folders name it."""

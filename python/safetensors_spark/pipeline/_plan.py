@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from safetensors_spark import _html
 from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark.pipeline._dataset import Dataset
 from safetensors_spark.pipeline._operations import (
@@ -73,6 +74,11 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.lines(str(self))
 
     def lines(self) -> list[str]:
         head = f"source: {self.source}: {counted(len(self.shards), 'shard')}"

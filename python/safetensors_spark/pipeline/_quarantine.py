@@ -38,9 +38,15 @@ class Quarantine:
         self._lines.write(_line(line))
         self._count += 1
 
-    def finish(self) -> int:
-        """Write the rows. Returns how many there are."""
+    def finish(self, *, is_skipped: bool) -> int:
+        """Write the rows. Returns how many there are.
+
+        Args:
+            is_skipped: the shard was not made again, so the rows are those of who has made it.
+        """
         target = open_target(self._folder)
+        if is_skipped:
+            return (target.read(self._name) or b"").count(b"\n")
         if self._lines is not None:
             self._lines.seek(0)
             with self._lines as lines, whole_file(target, self._name, durable=True) as file:

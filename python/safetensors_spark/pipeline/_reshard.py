@@ -1,4 +1,4 @@
-"""Which rows of which shards become a shard, where all are divided anew."""
+"""Which rows of which shards become a shard, where all are divided again."""
 
 from __future__ import annotations
 

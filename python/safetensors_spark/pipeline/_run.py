@@ -13,15 +13,15 @@ from typing import Any
 from safetensors_spark._errors import counted
 from safetensors_spark.pipeline._earlier import Earlier
 from safetensors_spark.pipeline._fingerprint import fingerprint
-from safetensors_spark.pipeline._names import outputs_of
+from safetensors_spark.pipeline._names import check_not_in_place, outputs_of
 from safetensors_spark.pipeline._operations import Commit, Join, Reshard
+from safetensors_spark.pipeline._paths import QUARANTINE
 from safetensors_spark.pipeline._plan import Plan, Stage
 from safetensors_spark.pipeline._pool import Exchanging, Pool, Side, run_tasks
 from safetensors_spark.pipeline._progress import Progress
 from safetensors_spark.pipeline._quarantine import delete_others
 from safetensors_spark.pipeline._reshard import pieces_of
 from safetensors_spark.pipeline._run_folder import (
-    QUARANTINE,
     RunFolder,
     cache_location,
     delete_old_folders,
@@ -32,22 +32,34 @@ from safetensors_spark.pipeline._run_folder import (
 from safetensors_spark.pipeline._settings import Settings
 from safetensors_spark.pipeline._shard_file import Footer, ShardFile
 from safetensors_spark.pipeline._task import Piece, Task, Work
+from safetensors_spark.pipeline._watch import Watch
 from safetensors_spark.pipeline._whole_file import delete_all_drafts
 
 # Seconds in which a cluster ends the tasks of a run that has failed.
 _PATIENCE = 4.0
 
+# Of shards, what only later runs need.
+_NOT_TOLD = {"version", "files", "is_bound"}
 _LOGGER = logging.getLogger("safetensors_spark")
 
 
 class Run:
     """One run of a plan."""
 
-    def __init__(self, plan: Plan, settings: Settings, pool: Callable[[], Pool], progress: Progress) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings,
+        pool: Callable[[], Pool],
+        progress: Progress,
+        watch: Watch | None = None,
+    ) -> None:
         self._plan, self._settings, self._make_pool, self._progress = plan, settings, pool, progress
+        self._watch = watch
         self._earlier = Earlier(plan, settings)
         self._names = self._earlier.names
         self._outputs = [outputs_of(stage) for stage in plan.stages]
+        check_not_in_place(plan)
         first = next((paths[0] for paths in reversed(self._outputs) if paths), None)
         code = fingerprint([self._names[0] if self._names else [], self._names[-1]])
         self.folder = RunFolder(run_location(first, settings.work_dir, code))
@@ -56,7 +68,8 @@ class Run:
         beside = first or self.folder.location
         self._quarantine = f"{beside.rpartition('/')[0]}/{QUARANTINE}/{own}"
         self.counters: Counter[str] = Counter()
-        self._counters_of_right: dict[int, dict[str, int]] = {}
+        # What is known of right sides of joins, by the stages that join.
+        self._of_right: dict[int, dict[str, Any]] = {}
         self.rows = 0
         self.manifest: dict[str, Any] = {}
 
@@ -154,7 +167,12 @@ class Run:
             tasks = self._tasks(pool, number, before, left)
             for done in run_tasks(pool.pool, self._work(number, name), tasks):
                 self._progress.advance(number, done.footer)
-        return self._closed(number, made)
+                if self._watch is not None:
+                    self._watch.made(number, self.folder.shard(name, done.task.name).rows())
+        shards = self._closed(number, made)
+        if self._watch is not None:
+            self._watch.ended(number, chain.from_iterable(shard.rows() for shard in shards))
+        return shards
 
     def _shuffled(self, pool: _Lazy, first: int, last: int, before: Sequence[ShardFile]) -> list[ShardFile]:
         """Make stages of which the pool brings the rows to the next one. Of all but the last nothing is left."""
@@ -198,8 +216,9 @@ class Run:
         summary = summary_of(shard.footer for shard in shards)
         if stage.right is not None:
             # When nothing of the stage was left, nothing of its right side was made now.
-            before_now = self.folder.summary(name, names).get("right", {})
-            summary["right"] = self._counters_of_right.get(number, before_now)
+            before_now = self.folder.summary(name, names)
+            kept: dict[str, Any] = {one: before_now[one] for one in ("right", "right_quarantined") if one in before_now}
+            summary |= self._of_right.get(number, kept)
         self.folder.write_summary(name, names, summary)
         return shards
 
@@ -244,7 +263,9 @@ class Run:
         run._earlier.look_in(run.folder)
         run._quarantine = f"{self._quarantine}/right-{number}"
         run._stages(pool)
-        self._counters_of_right[number] = dict(run._counted(run._summaries()))
+        summaries = run._summaries()
+        apart = sum(one.get("quarantined", 0) + one.get("right_quarantined", 0) for one in summaries)
+        self._of_right[number] = {"right": dict(run._counted(summaries)), "right_quarantined": apart}
         last = len(stage.right.stages) - 1
         return run.folder.stage(stage_name(last)), run._names[last]
 
@@ -286,11 +307,13 @@ class Run:
             "plan": self._plan.lines(),
             "rows": self.rows,
             "counters": dict(self.counters),
-            "quarantine": self._quarantine if any(stage.get("quarantined") for stage in stages) else None,
+            "quarantine": self._quarantine
+            if any(stage.get("quarantined") or stage.get("right_quarantined") for stage in stages)
+            else None,
             "stages": stages,
             "shards": [
                 {"shard": number, "output": outputs[number] if outputs else None}
-                | {name: value for name, value in vars(shard.footer).items() if name != "version"}
+                | {name: value for name, value in vars(shard.footer).items() if name not in _NOT_TOLD}
                 for number, shard in enumerate(shards)
             ],
         }

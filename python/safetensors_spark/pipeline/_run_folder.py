@@ -21,10 +21,9 @@ from safetensors_spark._files.commit.local_target import LocalTarget
 from safetensors_spark._files.commit.lock import locked
 from safetensors_spark._files.commit.target import Target, open_target
 from safetensors_spark.pipeline._fingerprint import fingerprint
-from safetensors_spark.pipeline._paths import absolute, identity
+from safetensors_spark.pipeline._paths import FOLDER, absolute, identity
 from safetensors_spark.pipeline._shard_file import ShardFile
 
-FOLDER, QUARANTINE = "_pipeline", "_quarantine"
 MANIFEST = "manifest.json"
 _LOCK = "run"
 _RESULTS = "results-"

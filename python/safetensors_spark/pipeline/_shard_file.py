@@ -20,6 +20,8 @@ from safetensors_spark.pipeline._frames import decode, encode, weight
 
 _MAGIC = b"STSPIPE1"
 _END = struct.Struct("<IQ8s")
+# What pickled rows have of classes that the script itself defines: by name, or by value.
+_OF_SCRIPT = (b"\x8c\x08__main__", b"\x8c\x17cloudpickle.cloudpickle")
 # Rows of a frame.
 _FRAME_ROWS = 2048
 
@@ -46,6 +48,9 @@ class Footer:
         bytes: of the file that it has written, if it has.
         counters: by the names that functions gave them.
         seconds: what it took.
+        files: those that rows have named and an operation has read, with their versions.
+        is_skipped: what it would write was there, and was kept.
+        is_bound: to the process of the user's script, whose classes its rows have: another process has others.
     """
 
     rows: int = 0
@@ -55,6 +60,9 @@ class Footer:
     seconds: float = 0.0
     counters: dict[str, int] = field(default_factory=dict)
     version: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    is_skipped: bool = False
+    is_bound: bool = False
 
 
 class FrameWriter:
@@ -64,6 +72,7 @@ class FrameWriter:
         self._file, self._frame_bytes = file, frame_bytes
         self._frames: list[Frame] = []
         self._offset = file.write(_MAGIC)
+        self._is_bound = False
 
     def write(self, rows: Iterable[Any], partition: int = 0, run: int = 0) -> int:
         """Write rows of one partition and run. Returns how many there are."""
@@ -85,6 +94,7 @@ class FrameWriter:
     def add(self, content: bytes, rows: int, partition: int = 0, run: int = 0) -> None:
         """Write a frame of which the bytes are known."""
         self._file.write(content)
+        self._is_bound = self._is_bound or any(one in content for one in _OF_SCRIPT)
         self._frames.append(Frame(partition, run, self._offset, len(content), rows, zlib.crc32(content)))
         self._offset += len(content)
 
@@ -95,6 +105,7 @@ class FrameWriter:
             order: of the frames, by their numbers, where it is not that in which they were written.
         """
         frames = [list(vars(self._frames[at]).values()) for at in order or range(len(self._frames))]
+        footer.is_bound = self._is_bound
         content = json.dumps(vars(footer) | {"frames": frames}).encode()
         self._file.write(content)
         self._file.write(_END.pack(zlib.crc32(content), len(content), _MAGIC))

@@ -17,7 +17,7 @@ from safetensors_spark._files.remote import version_of
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._failures import ChangedFileError
-from safetensors_spark.pipeline._paths import files_of, is_local, url_of
+from safetensors_spark.pipeline._paths import FOLDER, QUARANTINE, files_of, is_local, url_of
 
 # Files that are asked for their sizes at the same time.
 _THREADS = 16
@@ -194,11 +194,23 @@ def about_file(path: str) -> dict[str, Any]:
     return found
 
 
+def version_of_file(path: str) -> str:
+    """Tells a file from what has taken its place since; empty if it is not there."""
+    try:
+        return shard_of_file(path, about_file(path)).version
+    except FileNotFoundError:
+        return ""
+
+
 def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
     files, place = files_of(pattern)
     place = re.sub(r"(?<!:)//+", "/", place)
     if not re.search(r"[*?[]", place):
         found = {place: files.info(place)} if files.exists(place) else {}
+    elif is_local(files):
+        from safetensors_spark.pipeline._local_glob import LocalGlob
+
+        found = LocalGlob().glob(place, detail=True)
     else:
         found = files.glob(place, detail=True)
     for name, about in found.items():
@@ -212,9 +224,12 @@ def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_hidden(name: str, pattern: str) -> bool:
-    """Whether a wildcard found something in a folder of ours, or of other tools' leftovers, such as `_pipeline`."""
-    hidden = [part for part in Path(name).parts if part.startswith(("_pipeline", "_quarantine", "."))]
-    return any(part not in Path(pattern).parts for part in hidden)
+    """Whether a wildcard found something in a folder of ours, such as `_pipeline`, or of other tools' leftovers."""
+    *folders, file = Path(name).parts
+    hidden = [part for part in folders if part in (FOLDER, QUARANTINE)]
+    hidden += [part for part in (*folders, file) if part.startswith(".")]
+    known = Path(pattern).parts
+    return any(part not in known and escape(part) not in known for part in hidden)
 
 
 def expand_braces(pattern: str) -> list[str]:

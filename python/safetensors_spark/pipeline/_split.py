@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import accumulate, pairwise
 
 from safetensors_spark._errors import PipelineError
@@ -20,7 +21,7 @@ _THREADS = 16
 
 
 def split_files(shards: Sequence[SourceShard], load: Load, count: int) -> list[SourceShard] | None:
-    """So many shards of the same files: by row groups of Parquet, or by bytes of lines that are not compressed.
+    """So many shards of the same files: by row groups of Parquet, splits of Vortex, or bytes of plain lines.
 
     None if the files cannot be divided into as many parts of about the same size.
 
@@ -31,12 +32,13 @@ def split_files(shards: Sequence[SourceShard], load: Load, count: int) -> list[S
     if not paths or len(paths) < len(shards):
         return None
     kinds = {format_of(path) if load.format == "file" else load.format for path in paths}
-    if kinds == {"parquet"}:
-        from safetensors_spark.pipeline._formats.parquet import row_groups
-
+    # Of a Vortex file that is elsewhere, each part would be a copy of all of it.
+    if kinds == {"parquet"} or (kinds == {"vortex"} and not any("://" in path for path in paths)):
+        # Each format needs a library of its own.
+        module = import_module(f"safetensors_spark.pipeline._formats.{kinds.pop()}")
         try:
             with ThreadPoolExecutor(_THREADS) as threads:
-                sizes = list(threads.map(row_groups, paths))
+                sizes: list[list[int]] = list(threads.map(module.row_groups, paths))
         except PipelineError:
             # The task that reads a damaged file says so, and may put it aside.
             return None

@@ -19,7 +19,7 @@ from safetensors_spark.pipeline._committing import commit_dataset
 from safetensors_spark.pipeline._failures import is_temporary, with_note
 from safetensors_spark.pipeline._grouping import frame_bytes, gather, scatter
 from safetensors_spark.pipeline._joining import joined
-from safetensors_spark.pipeline._operations import Commit, Gather, GroupBy, Join, RowOperation, ShardInfo, Write
+from safetensors_spark.pipeline._operations import Commit, Gather, GroupBy, Join, Load, RowOperation, ShardInfo, Write
 from safetensors_spark.pipeline._plan import Stage
 from safetensors_spark.pipeline._quarantine import Quarantine
 from safetensors_spark.pipeline._shard_file import Footer, FrameWriter, ShardFile
@@ -119,8 +119,11 @@ def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, 
     info = ShardInfo(task.shard, work.stage.shards)
     quarantine = Quarantine(work.quarantine, work.number, task.shard) if work.quarantine is not None else None
     bad = quarantine.add if quarantine is not None else None
-    chain = Chain(info, bad, stop)
     footer = Footer()
+    # The versions of files that are loaded at once are in the shard's name.
+    is_load = work.number == 0 and isinstance(next(iter(work.stage.operations), None), Load)
+    known = frozenset(row for row in task.rows if isinstance(row, str)) if is_load else frozenset()
+    chain = Chain(info, bad, stop, known=known, files=footer.files)
     try:
         target = open_target(work.folder)
         rows = chain.run(_begin(work, task, footer) if rows is None else rows, _without_write(work.stage))
@@ -138,7 +141,7 @@ def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, 
             footer.read = chain.place.loaded or chain.place.rows
             footer.counters, footer.seconds = dict(counted), time.monotonic() - started
             if quarantine is not None:
-                footer.quarantined = quarantine.finish()
+                footer.quarantined = quarantine.finish(is_skipped=footer.is_skipped)
             writer.finish(footer)
     except Exception as error:
         if not is_temporary(error):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 
 from safetensors_spark._files.commit.local_target import LocalTarget, sync_folder
 from safetensors_spark._files.commit.target import Target, open_target
+from safetensors_spark.pipeline._scratch import scratch
 
 DRAFT_SUFFIX = ".draft"
 
@@ -49,7 +49,7 @@ def whole_file(target: Target, name: str, *, durable: bool) -> Iterator[BinaryIO
             draft.unlink(missing_ok=True)
         return
     # A store shows a file when it is closed, also after an error: so it gets a whole one.
-    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+    with scratch() as folder:
         local = Path(folder) / "whole"
         with local.open("xb") as file:
             yield file

@@ -11,7 +11,7 @@ from safetensors_spark._errors import PipelineError
 from safetensors_spark.dataset import DatasetWriter, WriteRecord
 from safetensors_spark.pipeline._operations import Write
 from safetensors_spark.pipeline._shard_file import Footer
-from safetensors_spark.pipeline._source import about_file, shard_of_file
+from safetensors_spark.pipeline._source import version_of_file
 from safetensors_spark.pipeline._whole_file import split, whole_file
 
 # Records that become columns at a time.
@@ -27,23 +27,15 @@ def write_shard(
         return _write_dataset_shard(rows, writer, footer)
     target, name = split(place)
     if write.skip_existing and target.status(name) is not None:
-        footer.version = version(place)
+        footer.version, footer.is_skipped = version_of_file(place), True
         return place
     with whole_file(target, name, durable=True) as file:
         # Each format needs a library of its own.
         module: Any = import_module(f"safetensors_spark.pipeline._formats.{write.format}")
         footer.rows = module.write(rows, file, name, dict(write.options))
         footer.bytes = file.tell()
-    footer.version = version(place)
+    footer.version = version_of_file(place)
     return place
-
-
-def version(place: str) -> str:
-    """Tells a file that was written from what has taken its place since; empty if it is not there."""
-    try:
-        return shard_of_file(place, about_file(place)).version
-    except FileNotFoundError:
-        return ""
 
 
 def _write_dataset_shard(rows: Iterator[Any], writer: DatasetWriter, footer: Footer) -> WriteRecord:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Collection
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+import cloudpickle
 
 from safetensors_spark.pipeline._failures import LostWorkerError, received
 from safetensors_spark.pipeline._pool import ATTEMPTS
@@ -18,23 +22,23 @@ from safetensors_spark.pipeline._task import Task, Work
 
 _PROGRAM = """
 import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+sys.path[:], scratch = pickle.load(sys.stdin.buffer)
 from safetensors_spark.pipeline._backends.worker import main
-main({number})
+main({number}, scratch)
 """
 
 
 class _Worker:
     """A process, and the connection to it. It has one task at a time, so its death is the fault of one task."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: str) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-c", _PROGRAM.format(number=theirs.fileno())]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()])
         assert self._process.stdin is not None
         # What it imports is what this process would.
-        pickle.dump(sys.path, self._process.stdin)
+        pickle.dump((sys.path, scratch), self._process.stdin)
         self._process.stdin.flush()
         self.connection = Connection(ours.detach())
         self._work: Work | None = None
@@ -43,9 +47,11 @@ class _Worker:
         # A stage's functions are sent once.
         found = None if work is self._work else content
         self._work = work
+        # Rows may have functions of the user's script, which the worker cannot import.
+        content = bytes(cloudpickle.dumps((found, task), 5))
         # If it died before, reading the answer tells.
         with suppress(OSError, EOFError):
-            self.connection.send_bytes(pickle.dumps((found, task), 5))
+            self.connection.send_bytes(content)
 
     def result(self) -> Footer:
         try:
@@ -79,13 +85,14 @@ class ProcessPool:
         self._all: set[_Worker] = set()
         self._work: Work | None = None
         self._content = b""
+        self._scratch: str | None = None
 
     def start(self, work: Work, task: Task) -> _Run:
         if work is not self._work:
-            import cloudpickle
-
             self._work, self._content = work, bytes(cloudpickle.dumps(work, 5))
-        worker = self._idle.pop() if self._idle else _Worker()
+        if self._scratch is None:
+            self._scratch = tempfile.mkdtemp(prefix="safetensors-spark-")
+        worker = self._idle.pop() if self._idle else _Worker(self._scratch)
         self._all.add(worker)
         worker.start(work, self._content, task)
         return _Run(self, worker)
@@ -106,6 +113,9 @@ class ProcessPool:
             worker.close(kill=kill)
         self._all.clear()
         self._idle.clear()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
 
 
 class _Run:

@@ -24,13 +24,21 @@ os.environ.setdefault("RAY_task_oom_retries", str(ATTEMPTS - 1))
 import ray  # noqa: E402
 from ray import exceptions  # noqa: E402
 
-_LOST = (
+LOST = (
+    exceptions.ActorDiedError,
+    exceptions.ActorUnavailableError,
     exceptions.LocalRayletDiedError,
     exceptions.NodeDiedError,
     exceptions.ObjectLostError,
     exceptions.OutOfMemoryError,
     exceptions.WorkerCrashedError,
 )
+
+
+def connect(address: str | None) -> None:
+    """Connect this process to a cluster, if it is connected to none."""
+    if not ray.is_initialized():
+        ray.init(address)
 
 
 class RayPool:
@@ -45,8 +53,7 @@ class RayPool:
     restarts = True
 
     def __init__(self, slots: int, address: str | None, options: Mapping[str, Any]) -> None:
-        if not ray.is_initialized():
-            ray.init(address)
+        connect(address)
         self.slots = slots
         retries = options.get("max_retries", ATTEMPTS - 1)
         self.attempts = retries + 1
@@ -90,7 +97,7 @@ class _Run:
             succeeded, answer = ray.get(self.reference)
         except exceptions.RayTaskError as error:
             raise (error.cause if is_temporary(error.cause) else error) from None
-        except _LOST as error:
+        except LOST as error:
             raise LostWorkerError(f"{type(error).__name__}: {error}") from None
         if succeeded:
             footer: Footer = answer

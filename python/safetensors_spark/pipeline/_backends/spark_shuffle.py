@@ -7,7 +7,6 @@ come in the same order, whichever way frames arrive.
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +26,7 @@ from safetensors_spark.pipeline._failures import LostWorkerError, is_temporary, 
 from safetensors_spark.pipeline._grouping import gather
 from safetensors_spark.pipeline._operations import GroupBy
 from safetensors_spark.pipeline._pool import Side, lost
+from safetensors_spark.pipeline._scratch import scratch
 from safetensors_spark.pipeline._shard_file import Footer, FrameWriter, ShardFile
 from safetensors_spark.pipeline._source import FramePartition
 from safetensors_spark.pipeline._task import Task, Work, run
@@ -84,7 +84,7 @@ def _made(sides: Sequence[Side], at: int, number: int, items: Iterator[Any]) -> 
     side, is_last = sides[at], at == len(sides) - 1
     work = side.work
     task = next(one for one in side.tasks if one.shard == number)
-    with _guarded(sides[0].work, work, task), tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+    with _guarded(sides[0].work, work, task), scratch() as folder:
         cluster.check_folder(work)
         rows: Iterator[Any] | None = None
         if at > 0:

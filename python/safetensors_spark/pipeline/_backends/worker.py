@@ -14,11 +14,17 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from safetensors_spark.pipeline._failures import sent
+from safetensors_spark.pipeline._scratch import use_scratch
 from safetensors_spark.pipeline._task import run
 
 
-def main(number: int) -> None:
-    """Run the tasks that come by a socket of this number."""
+def main(number: int, scratch: str) -> None:
+    """Run the tasks that come by a socket of this number.
+
+    Args:
+        scratch: the folder for what is too much for memory, which the caller deletes.
+    """
+    use_scratch(scratch)
     # The terminal's Ctrl-C is sent to all processes of a group: the caller decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Functions that read the standard input have none, and do not take what the caller's end is seen by.

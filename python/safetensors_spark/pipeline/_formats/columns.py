@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
+from safetensors_spark.pipeline._formats.exact import exact_array
+from safetensors_spark.pipeline._frames import weight
 
-# Records that tell the types of a file's columns, and records that become columns at a time.
-_FIRST, _AT_ONCE = 10_000, 1000
+# Records that tell the types of a file's columns, and records that become columns at a time, with their bytes.
+_FIRST, _FIRST_BYTES = 10_000, 64 << 20
+_AT_ONCE, _BYTES_AT_ONCE = 1000, 16 << 20
 # What Arrow raises for values that a column cannot have.
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -37,8 +40,14 @@ def batches_of(
     """
     place = without_secrets(name)
     records = _flat(rows)
-    first = list(islice(records, _FIRST))
+    first = next(some_at_a_time(records, _FIRST, _FIRST_BYTES), [])
+    if schema is not None and not isinstance(schema, pa.Schema):
+        raise TypeError(f"{method}: `schema` is a {type(schema).__name__}, expected a pyarrow.Schema")
     found = schema if schema is not None else _schema(place, first, method)
+    if first and not found.names:
+        raise PipelineError(
+            f"{place}: records have no columns, so a file of columns has none of them. Add one in a `map`."
+        )
     return found, _batches(place, found, chain(first, records), method, schema is not None)
 
 
@@ -50,11 +59,31 @@ def _flat(rows: Iterable[Any]) -> Iterator[Any]:
             yield row
 
 
+def some_at_a_time(records: Iterator[Any], count: int, size: int) -> Iterator[list[Any]]:
+    """Lists of so many records, or of so many bytes of text and the like, if that is less."""
+    some: list[Any] = []
+    weighs = 0
+    for record in records:
+        some.append(record)
+        if isinstance(record, dict):
+            for value in record.values():
+                kind = type(value)
+                if kind is str or kind is bytes:
+                    weighs += len(value)
+                elif kind is not int and kind is not float:
+                    weighs += weight(value)
+        if weighs >= size or len(some) == count:
+            yield some
+            some, weighs = [], 0
+    if some:
+        yield some
+
+
 def _batches(
     place: str, schema: pa.Schema, records: Iterator[Any], method: str, is_given: bool
 ) -> Iterator[pa.RecordBatch]:
     count = 0
-    while some := list(islice(records, _AT_ONCE)):
+    for some in some_at_a_time(records, _AT_ONCE, _BYTES_AT_ONCE):
         _check(place, some)
         further = set().union(*some).difference(schema.names)
         if further:
@@ -80,7 +109,7 @@ def _array(place: str, field: pa.Field, records: list[Any], before: int, method:
                     f"{method} a `schema` with it, or leave it out in a `map` before."
                 )
     try:
-        return pa.array(values, field.type)
+        return exact_array(values, field.type)
     except _UNFIT as error:
         last = before + len(records) - 1
         raise PipelineError(
@@ -140,6 +169,12 @@ def _check(place: str, records: list[Any]) -> None:
             raise PipelineError(
                 f"{place}: a row is a {type(record).__name__}, but columns need dictionaries. Make one in a `map` "
                 "before."
+            )
+    for name in _names(records):
+        if not isinstance(name, str):
+            raise PipelineError(
+                f"{place}: a record has the column {name!r}, of type {type(name).__name__}, but names of columns are "
+                "text. Name it so in a `map` before."
             )
 
 

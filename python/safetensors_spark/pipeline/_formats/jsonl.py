@@ -12,27 +12,21 @@ from typing import Any, BinaryIO, cast
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._files.secrets import without_secrets
-from safetensors_spark.pipeline._expression import of_rows
 from safetensors_spark.pipeline._formats.lines import count_lines, lines_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained, opened
+from safetensors_spark.pipeline._formats.selecting import loaded
 from safetensors_spark.pipeline._operations import Load
 from safetensors_spark.pipeline._source import FilePart
 
-# Lines that are written at a time.
-_LINES = 512
+# Lines that are written at a time, and their bytes.
+_LINES, _BYTES = 512, 4 << 20
 # Of ISA-L, whose highest is 3: a tenth of the time of zlib's level 6, and a fifteenth more bytes.
 _LEVEL = 3
 
 
 def read(path: str, load: Load, bad: Bad, part: FilePart | None = None) -> Iterator[Any]:
     """The records of a file, which errors tell by their lines, or those of a part of its bytes."""
-    records = _records(path, bad, part or FilePart(path, 0, sys.maxsize))
-    if load.filter is not None:
-        records = filter(of_rows(load.filter), records)
-    if load.columns is not None:
-        columns = load.columns
-        records = ({name: record[name] for name in columns} for record in _having(path, columns, records))
-    return records
+    return loaded(_records(path, bad, part or FilePart(path, 0, sys.maxsize)), load, bad)
 
 
 def _records(path: str, bad: Bad, part: FilePart) -> Iterator[Any]:
@@ -77,22 +71,12 @@ def _lines_before(part: FilePart) -> int:
         return count_lines(file, part.start)
 
 
-def _having(path: str, columns: tuple[str, ...], records: Iterable[Any]) -> Iterator[Any]:
-    for record in records:
-        for name in columns:
-            if name not in record:
-                raise PipelineError(
-                    f"{without_secrets(path)}: a record has no column `{name}`; it has {', '.join(map(str, record))}"
-                )
-        yield record
-
-
 def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any]) -> int:
     """A line for each row. Returns how many there are."""
     from orjson import OPT_APPEND_NEWLINE, OPT_SERIALIZE_NUMPY, dumps
 
     option = OPT_APPEND_NEWLINE | OPT_SERIALIZE_NUMPY
-    count = 0
+    count = size = 0
     lines: list[bytes] = []
     with _compressed(name.lower(), file) as content:
         for row in rows:
@@ -100,10 +84,12 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
                 lines.append(dumps(row, None, option))
             except TypeError as error:
                 raise _unfit(name, row, count + len(lines), lambda value: dumps(value, None, option), error) from None
-            if len(lines) == _LINES:
+            size += len(lines[-1])
+            if len(lines) == _LINES or size >= _BYTES:
                 content.write(b"".join(lines))
                 count += len(lines)
                 lines.clear()
+                size = 0
         content.write(b"".join(lines))
     return count + len(lines)
 

@@ -25,7 +25,7 @@ def read(path: Any, load: Load, bad: Bad = raise_error) -> Iterator[Any]:
     if isinstance(path, SampleRange):
         from safetensors_spark.pipeline._formats.safetensors import samples_of
 
-        return samples_of(path, load)
+        return samples_of(path, load, bad)
     if isinstance(path, os.PathLike):
         path = os.fspath(path)
     if not isinstance(path, str):

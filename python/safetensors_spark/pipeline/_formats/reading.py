@@ -100,6 +100,7 @@ class _Zstandard(io.RawIOBase):
         import zstandard
 
         self._file, self._library = file, zstandard.ZstdDecompressor()
+        self._error: type[Exception] = zstandard.ZstdError
         self._frame: Any = None
         self._left = b""
 
@@ -126,23 +127,27 @@ class _Zstandard(io.RawIOBase):
                 raise EOFError("it ends within a frame of Zstandard")
             return None
         self._frame = self._frame or self._library.decompressobj()
-        content: bytes = self._frame.decompress(found)
+        try:
+            content: bytes = self._frame.decompress(found)
+        except self._error as error:
+            raise ValueError(str(error)) from None
         return content
 
 
 @contextmanager
-def explained(path: str) -> Iterator[None]:
-    """Raises `PipelineError`, which names the file, for what libraries raise of its content."""
+def explained(path: str, *damage: type[Exception]) -> Iterator[None]:
+    """Raises `PipelineError`, which names the file, for what libraries raise of its content, `damage` too."""
     try:
         yield
     except PipelineError:
         raise
-    except (OSError, *_DAMAGE) as error:
+    except (OSError, *_DAMAGE, *damage) as error:  # type: ignore[misc]
         if isinstance(error, OSError) and (
             error.errno is not None or isinstance(error, ConnectionError | TimeoutError)
         ):
             raise
-        what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        # Libraries written in Rust add where they were.
+        what = " ".join(str(error).partition("Backtrace:")[0].split()).rstrip(".") or type(error).__name__
         raise PipelineError(
             f"{without_secrets(path)} cannot be read: {what}. Copy it again, or leave it out."
         ) from error

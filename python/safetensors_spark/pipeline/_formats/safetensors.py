@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from safetensors_spark.dataset import open_dataset, open_store
-from safetensors_spark.pipeline._expression import columns_of, of_rows
+from safetensors_spark.pipeline._expression import columns_of
 from safetensors_spark.pipeline._formats.reading import Bad
+from safetensors_spark.pipeline._formats.selecting import loaded, record_filter
 from safetensors_spark.pipeline._operations import Load
 from safetensors_spark.pipeline._source import SampleRange
 
@@ -20,17 +21,11 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
     kind = load.options.get("rows", "samples")
     if kind == "samples":
         dataset = open_dataset(path)
-        return samples_of(SampleRange(dataset, 0, len(dataset)), load)
-    records = _tensors(path) if kind == "tensors" else _file(path)
-    if load.filter is not None:
-        records = filter(of_rows(load.filter), records)
-    if load.columns is None:
-        return records
-    columns = load.columns
-    return ({name: record[name] for name in columns} for record in records)
+        return samples_of(SampleRange(dataset, 0, len(dataset)), load, bad)
+    return loaded(_tensors(path) if kind == "tensors" else _file(path), load, bad)
 
 
-def samples_of(some: SampleRange, load: Load) -> Iterator[dict[str, Any]]:
+def samples_of(some: SampleRange, load: Load, bad: Bad) -> Iterator[dict[str, Any]]:
     """Samples as records: the columns of the filter first, and the others of those samples alone that it keeps."""
     names = some.dataset.samples.columns if load.columns is None else load.columns
     if load.filter is None:
@@ -38,7 +33,7 @@ def samples_of(some: SampleRange, load: Load) -> Iterator[dict[str, Any]]:
         for start, end in _ranges(some):
             yield from _records(dataset[start:end], end - start)
         return
-    keeps, used = of_rows(load.filter), columns_of(load.filter)
+    keeps, used = record_filter(load.filter, bad), columns_of(load.filter)
     # A column that is not there is null, as in any record without it.
     looked_at = some.dataset.select_columns([name for name in some.dataset.samples.columns if name in used])
     further = some.dataset.select_columns([name for name in names if name not in used])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -13,21 +12,24 @@ from typing import Any, BinaryIO
 from safetensors_spark._errors import PipelineError
 from safetensors_spark._extras import require
 from safetensors_spark._files.secrets import without_secrets
-from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts, of_rows
+from safetensors_spark.pipeline._expression import all_of, columns_of, conjuncts
 from safetensors_spark.pipeline._formats.columns import batches_of, records_of
 from safetensors_spark.pipeline._formats.reading import Bad, explained
+from safetensors_spark.pipeline._formats.selecting import record_filter
 from safetensors_spark.pipeline._operations import Load
 from safetensors_spark.pipeline._paths import files_of
+from safetensors_spark.pipeline._scratch import scratch
+from safetensors_spark.pipeline._source import FilePart
 
 _READ_ROWS = 2048
 
 
-def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
-    """The records of a file. What Vortex's scan computes of the filter is left to it."""
+def read(path: str, load: Load, bad: Bad, part: FilePart | None = None) -> Iterator[Any]:
+    """The records of a file, or of some of its splits. What Vortex's scan computes of the filter is left to it."""
     require("vortex", ("vortex",))
     import vortex as vx
 
-    with explained(path), _local(path) as local:
+    with explained(path, RuntimeError), _local(path) as local:
         from safetensors_spark.pipeline._vortex_expression import in_vortex
 
         file = vx.open(str(local))
@@ -43,9 +45,9 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
         if load.columns is not None:
             further = columns_of(rest) if rest is not None else set()
             needed = [*load.columns, *(name for name in names if name in further - set(load.columns))]
-        keeps = None if rest is None else of_rows(rest)
+        keeps = None if rest is None else record_filter(rest, bad)
         condition = reduce(operator.and_, pushed) if pushed else None
-        for batch in file.to_arrow(needed, expr=condition, batch_size=_READ_ROWS):
+        for batch in _batches(file, needed, condition, part):
             records = records_of(batch, None)
             if keeps is not None:
                 records = filter(keeps, records)
@@ -53,6 +55,23 @@ def read(path: str, load: Load, bad: Bad) -> Iterator[Any]:
                 yield from records
             else:
                 yield from ({name: record[name] for name in load.columns} for record in records)
+
+
+def _batches(file: Any, needed: list[str] | None, condition: Any, part: FilePart | None) -> Any:
+    if part is None:
+        return file.to_arrow(needed, expr=condition, batch_size=_READ_ROWS)
+    splits = file.splits()
+    rows = (splits[part.start][0], splits[part.end - 1][1])
+    return file.to_repeated_scan(needed, expr=condition, batch_size=_READ_ROWS).execute(row_range=rows).to_arrow()
+
+
+def row_groups(path: str) -> list[int]:
+    """How many rows each split of a file has."""
+    require("vortex", ("vortex",))
+    import vortex as vx
+
+    with explained(path, RuntimeError), _local(path) as local:
+        return [end - begin for begin, end in vx.open(str(local)).splits()]
 
 
 def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any]) -> int:
@@ -71,7 +90,7 @@ def write(rows: Iterable[Any], file: BinaryIO, name: str, options: dict[str, Any
             yield batch
 
     # It writes to names alone.
-    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+    with scratch() as folder:
         whole = Path(folder) / "whole.vortex"
         vx.io.write(pa.RecordBatchReader.from_batches(schema, counted()), str(whole))
         with whole.open("rb") as content:
@@ -87,7 +106,7 @@ def _local(path: str) -> Iterator[Path]:
     if "file" in ((files.protocol,) if isinstance(files.protocol, str) else files.protocol):
         yield Path(place)
         return
-    with tempfile.TemporaryDirectory(prefix="safetensors-spark-") as folder:
+    with scratch() as folder:
         copy = Path(folder) / "copy.vortex"
         files.get_file(place, str(copy))
         yield copy
