@@ -45,19 +45,35 @@ ThisBuild / scalacOptions ++= Seq(
   "-Werror",
   "-Wconf:cat=lint-infer-any:s")
 
+// What Maven Central asks for. sbt brings the bundle there itself; the key signs it in the workflow of releases alone.
+ThisBuild / description := "Read and write safetensors files with Apache Spark"
+ThisBuild / homepage    := Some(url("https://github.com/SemyonSinchenko/safetensors-spark"))
+ThisBuild / licenses    := Seq("Apache-2.0" -> url("https://www.apache.org/licenses/LICENSE-2.0.txt"))
+ThisBuild / developers := List(
+  Developer("SemyonSinchenko", "Semyon Sinchenko", "", url("https://github.com/SemyonSinchenko")))
+ThisBuild / scmInfo := Some(
+  ScmInfo(
+    url("https://github.com/SemyonSinchenko/safetensors-spark"),
+    "scm:git:https://github.com/SemyonSinchenko/safetensors-spark.git"))
+ThisBuild / versionScheme := Some("early-semver")
+ThisBuild / publishTo     := localStaging.value
+
 /** The connector. Spark is provided, and brings Jackson, Parquet and Hadoop: the jar bundles nothing. */
 lazy val connector = (project in file("scala"))
   .settings(
     name                                      := "safetensors-spark",
     scalaVersion                              := scalaOf(compileSparkVersion),
     libraryDependencies += "org.apache.spark" %% "spark-sql" % compileSparkVersion % Provided,
-    Test / unmanagedSourceDirectories         := Nil
+    // Names of other packages in `@throws` are clear to readers.
+    Compile / doc / scalacOptions += "-no-link-warnings",
+    Test / unmanagedSourceDirectories := Nil
   )
 
 // A project of its own, because tests run on another Spark than the one compiled against.
 lazy val tests = (project in file("scala/src/test"))
   .dependsOn(connector)
   .settings(
+    publish / skip     := true,
     scalaVersion       := scalaOf(sparkVersion),
     target             := (ThisBuild / baseDirectory).value / "scala" / "target" / s"tests-$sparkVersion",
     Test / scalaSource := baseDirectory.value / "scala",
@@ -81,6 +97,7 @@ lazy val benchmarks = (project in file("scala/benchmarks"))
   .dependsOn(connector)
   .enablePlugins(JmhPlugin)
   .settings(
+    publish / skip                            := true,
     scalaVersion                              := scalaOf(compileSparkVersion),
     libraryDependencies += "org.apache.spark" %% "spark-sql" % compileSparkVersion,
     Jmh / javaOptions ++= "-Xmx2g" +: sparkJavaOptions((Compile / dependencyClasspath).value.files)
@@ -101,6 +118,7 @@ val awsSdkVersion = if (hadoopVersion.startsWith("3.4.")) "2.29.52" else "2.35.4
  */
 lazy val filesystems = (project in file("project/filesystems"))
   .settings(
+    publish / skip   := true,
     autoScalaLibrary := false,
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,

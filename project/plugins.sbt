@@ -1,2 +1,3 @@
+addSbtPlugin("com.github.sbt"     % "sbt-pgp"      % "2.3.1")
 addSbtPlugin("org.scalameta"      % "sbt-scalafmt" % "2.6.2")
 addSbtPlugin("pl.project13.scala" % "sbt-jmh"      % "0.4.8")

@@ -79,7 +79,7 @@ def _download(url: str) -> bytes:
             content: bytes = response.read()
             return content
     except OSError as error:
-        raise SbtError(f"Cannot fetch sbt from {url} ({error}): install sbt, or mend the network.") from error
+        raise SbtError(f"Cannot fetch sbt from {url} ({error}): install sbt, or check the network.") from error
 
 
 def _write_whole(target: Path, content: bytes) -> None:

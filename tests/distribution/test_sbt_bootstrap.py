@@ -103,6 +103,6 @@ def test_no_network_is_one_line(project: Path, monkeypatch: pytest.MonkeyPatch) 
         raise URLError("Name or service not known")
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
-    with pytest.raises(sbt.SbtError, match=r"^Cannot fetch sbt from .*: install sbt, or mend the network\.$"):
+    with pytest.raises(sbt.SbtError, match=r"^Cannot fetch sbt from .*: install sbt, or check the network\.$"):
         sbt.launcher()
     assert not (project / ".tools").exists()

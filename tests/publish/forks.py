@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import safetensors_spark.publish._sync  # noqa: F401
 
 _FORKS = multiprocessing.get_context("fork")
-# The client reads its environment when it is imported, so each fork does that anew.
+# The client reads its environment when it is imported, so each fork does that again.
 _FORGOTTEN = ("huggingface_hub", "safetensors_spark.publish")
 
 

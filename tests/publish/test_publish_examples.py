@@ -18,7 +18,7 @@ def test_the_examples_of_publish(tmp_path: Path) -> None:
         for name in ("vectors", "secret"):
             assert publish(server, "dataset", tmp_path / name, f"me/{name}").returncode == 0
         of_hub = {name: value for name, value in server.environment().items() if name.startswith("HF_")}
-        examples.run(tmp_path, "docs/publish.md", more=of_hub | {"SECRET_TOKEN": hub.READ}, but="spark.read")
+        examples.run(tmp_path, "docs/publish.md", more=of_hub | {"SECRET_TOKEN": hub.READ}, but=["spark.read"])
         tree = server.history("me/points")[-1]["tree"]
     assert {"dataset_manifest.json", "README.md"} < set(tree)
     assert [path for path in tree if path.startswith("data/")] == ["data/m1/b/night-1.parquet"]

@@ -111,13 +111,19 @@ def test_the_newest_shard_stays_when_the_limit_is_below_it(http: HttpStore, cach
     assert downloads(http, ds)[:2] == [1, 1]
 
 
-def test_parts_count_and_those_of_dead_processes_are_deleted(http: HttpStore, cache: Path, shard_bytes: int) -> None:
+def test_parts_count_and_those_of_dead_processes_are_deleted(
+    http: HttpStore, cache: Path, shard_bytes: int, tmp_path: Path
+) -> None:
+    # Locks go by the first two digits of a key. A lock that is held here must not be one of a shard.
+    open_dataset(http.url, cache_dir=tmp_path / "other")[:]
+    of_shards = {one.path.name[:2] for one in Cache(tmp_path / "other", 0).shards()}
+    held, free = [digits for digits in (f"{number:02x}" for number in range(256)) if digits not in of_shards][:2]
     ds = open_dataset(http.url, cache_bytes=3 * shard_bytes)
     ds[0], ds[3]
-    dead, alive = cache / ".parts" / f"{'aa' * 10}-dead", cache / ".parts" / f"{'bb' * 10}-alive"
+    dead, alive = cache / ".parts" / f"{free * 10}-dead", cache / ".parts" / f"{held * 10}-alive"
     for part in (dead, alive):
         part.write_bytes(b"x" * 2 * shard_bytes)
-    with FileLock(cache / ".locks" / "bb", thread_local=False):
+    with FileLock(cache / ".locks" / held, thread_local=False):
         thread = threading.Thread(target=lambda: ds[6])
         thread.start()
         thread.join()

@@ -12,6 +12,7 @@ import pytest
 
 import safetensors_spark
 from safetensors_spark import _errors, dataset, functions
+from sbt import ROOT
 
 
 def _public(module: ModuleType) -> set[str]:
@@ -65,6 +66,11 @@ def test_every_error_is_public_drawn_in_the_docstring_and_of_one_tree() -> None:
         assert issubclass(error, safetensors_spark.SafetensorsSparkError)
         assert error.__name__ in safetensors_spark.__all__
         assert error.__name__ in str(safetensors_spark.__doc__)
+
+
+def test_every_error_is_on_the_page_of_errors() -> None:
+    page = (ROOT / "docs/errors.md").read_text()
+    assert [name for name in vars(_errors) if name.endswith("Error") and f"`{name}`" not in page] == []
 
 
 def test_the_package_is_marked_as_typed() -> None:

@@ -84,3 +84,21 @@ def test_what_python_shows_of_partitions_and_of_nothing(tmp_path: Path) -> None:
         f"<Inspection {tmp_path}/parts: partitions of 2 files, 2 samples of 2 columns>"
     )
     assert repr(open_dataset(tmp_path / "none")) == f"<Dataset {tmp_path}/none: 0 samples in 0 shards>"
+
+
+def test_the_first_rows_are_shown(batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(path: Path, *options: str) -> str:
+        assert main(["inspect", str(path), "--sample", *options]) == 0
+        return capsys.readouterr().out.partition("First ")[2]
+
+    text = shown(batches, "2")
+    assert text.startswith("2 of 5 samples\n")
+    assert text.count("float32 [4]: 0.0, 0.0, 0.0, 0.0") == 2
+    assert shown(batches).startswith("5 of 5 samples\n")
+    write_dataset({"k": ["a\x1b[2J", "b"], "x": np.ones((2, 9))}, tmp_path / "keyed", name_col="k")
+    text = shown(tmp_path / "keyed", "1")
+    assert text.startswith("1 of 2 tensors\n")
+    assert "float64 [9]: 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, …" in text
+    assert "\x1b" not in text
+    (file, *_) = sorted(batches.iterdir())
+    assert shown(file).startswith("2 of 2 tensors\n")

@@ -75,7 +75,7 @@ def test_a_worker_that_begins_when_another_is_in_the_next_iteration(points: Data
 
 
 def test_iterations_of_the_same_random_seed(points: Dataset) -> None:
-    """Some seed PyTorch anew for each epoch, so that a DataLoader's workers have the same seeds each time."""
+    """Some seed PyTorch again for each epoch, so that a DataLoader's workers have the same seeds each time."""
     batches = BatchDataset(points, 3, shuffle=True)
     for epoch in range(3):
         torch.manual_seed(0)

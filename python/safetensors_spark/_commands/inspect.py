@@ -27,6 +27,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--limit", type=int, default=20, metavar="N", help="so many files and tensors in a table (default: 20)"
     )
+    parser.add_argument(
+        "--sample", type=int, nargs="?", const=5, default=0, metavar="N", help="the first N rows or tensors, too (5)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -39,7 +42,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         for table in _report(found, args.limit):
             tables.show(table)
+        if args.sample > 0:
+            tables.show(_sample(args.path, found, args.sample))
     return 0
+
+
+def _sample(path: str, found: Inspection, count: int) -> tables.Table:
+    """The first rows of a dataset; of what is by key, or is no dataset, the first tensors."""
+    from safetensors_spark._html import short
+    from safetensors_spark.dataset import open_dataset, open_store
+
+    if found.samples is None or (found.manifest is not None and found.manifest.mode != "batch"):
+        store = open_store(path)
+        rows = [(key, short(store[key])) for key in islice(store, count)]
+        return tables.Table(f"First {len(rows):,} of {len(store):,} tensors", ("tensor", "values"), rows)
+    dataset = open_dataset(path)
+    names = tuple(dataset.samples.columns)
+    shown = [tuple(short(value) for value in dataset[row].values()) for row in range(min(count, len(dataset)))]
+    return tables.Table(f"First {len(shown):,} of {len(dataset):,} samples", names, shown)
 
 
 def _report(found: Inspection, limit: int) -> list[tables.Table]:

@@ -46,7 +46,7 @@ def check_jar(found: str | None, where: str = "that Spark has") -> None:
     raise IncompatibleVersionError(
         f"The connector's jar {where} is {found or 'of an unknown version'}, but the package safetensors-spark is "
         f"{package()}. Take that jar away from where Spark finds it (`spark.jars`, `--jars`, `spark-defaults.conf`, "
-        "Spark's folder `jars`), and start Spark anew with the package's own: "
+        "Spark's folder `jars`), and restart Spark with the package's own: "
         f'--jars "$(safetensors-spark jar-path)"{install}'
     )
 

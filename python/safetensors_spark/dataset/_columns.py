@@ -174,7 +174,7 @@ class Chosen(Generic[D, T]):
         """What copies a piece of them, in any thread: to arrays of stacked samples, of ragged columns to `Gathered`, of
         text and bytes to `Ragged`, or of long bytes to a list of them.
 
-        Memory for it is taken here: what threads take for themselves, C's library gives back and fetches anew for each.
+        Memory for it is taken here: what threads take for themselves, C's library gives back and takes again for each.
         """
         batch: dict[str, Any] = {}
         copies = []

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from safetensors_spark import _html
 from safetensors_spark._errors import SafetensorsSparkError, counted, printable
 from safetensors_spark._files.contents import Contents
 from safetensors_spark._files.look import look
@@ -23,6 +24,7 @@ from safetensors_spark.dataset._block_order import BlockSamples
 from safetensors_spark.dataset._blocks import Blocks
 from safetensors_spark.dataset._cache import Downloads, Local, fetcher
 from safetensors_spark.dataset._choose import choose
+from safetensors_spark.dataset._first_rows import first_rows
 from safetensors_spark.dataset._pack import PackedSamples, Packs, Padding
 from safetensors_spark.dataset._ragged import Ragged
 from safetensors_spark.dataset._samples import Samples
@@ -240,6 +242,13 @@ class Dataset(Batched):
         of = f" of {columns}{more}" if columns else ""
         size = f"{counted(len(self), 'sample')}{of} in {counted(len(self.shards), 'shard')}"
         return f"<Dataset {self._contents.location}: {size}>"
+
+    def _repr_html_(self) -> str:
+        """The first samples, where they are on this machine: notebooks show it."""
+        return first_rows(repr(self), list(map(_shown, self.columns)), self._first_samples, self._contents)
+
+    def _first_samples(self) -> list[Sequence[Any]]:
+        return [list(self[number].values()) for number in range(min(_html.ROWS, len(self)))]
 
     def _locate(self, number: int) -> tuple[int, int]:
         """The sample's shard, and its row there."""

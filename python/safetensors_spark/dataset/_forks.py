@@ -1,4 +1,4 @@
-"""What a forked process has to begin anew: of its parent's threads it has none, not even one that has a lock."""
+"""What a forked process has to start again: of its parent's threads it has none, not even one that has a lock."""
 
 from __future__ import annotations
 

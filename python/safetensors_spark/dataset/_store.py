@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from safetensors_spark import _html
 from safetensors_spark._errors import DamagedShardError, InvalidTensorError, SafetensorsSparkError, counted
 from safetensors_spark._extras import import_now
 from safetensors_spark._files.cached_property import cached_property
@@ -21,6 +23,7 @@ from safetensors_spark._files.storage import LocalFolder, StorageOptions
 from safetensors_spark._files.verify import Progress, Report, verify_contents
 from safetensors_spark.dataset._block import Place, Places, places_of
 from safetensors_spark.dataset._cache import Local
+from safetensors_spark.dataset._first_rows import first_rows
 from safetensors_spark.dataset._forks import Forked
 from safetensors_spark.dataset._gather import LARGE, Rows
 from safetensors_spark.dataset._mapped import Mapped
@@ -152,6 +155,13 @@ class Store(Mapping[str, Array], Forked):
         rows = f"{counted(self.manifest.samples, 'row')} in " if self.manifest else ""
         return f"<Store {self._contents.location}: {rows}{counted(len(self.shards), 'file')}>"
 
+    def _repr_html_(self) -> str:
+        """The first tensors, where they are on this machine: notebooks show it."""
+        return first_rows(repr(self), ["key", "tensor"], self._first_tensors, self._contents)
+
+    def _first_tensors(self) -> list[Sequence[Any]]:
+        return [(key, self[key]) for key in islice(self, _html.ROWS)]
+
     @property
     def _table(self) -> Table:
         return self._open_table() if self._opened is None else self._opened
@@ -244,7 +254,7 @@ class Store(Mapping[str, Array], Forked):
         return f"{self._contents.folder.location}/{self.shards[file].file}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what other processes read anew."""
+        """Without what other processes read again."""
         return Store, (self._contents,)
 
 

@@ -57,7 +57,7 @@ class SafetensorsDatasetSource(DatasetSource):
         if manifest.commit_id != self.commit_id:
             raise DatasetChangedError(
                 f"{folder.location} was logged at commit {self.commit_id}, and has been written again since, at commit "
-                f"{manifest.commit_id}. Read what is there now by its path, or log it anew."
+                f"{manifest.commit_id}. Read what is there now by its path, or log it again."
             )
         return StoredDataset(folder.location, manifest)
 

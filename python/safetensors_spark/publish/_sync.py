@@ -229,7 +229,7 @@ class Sync:
             made = CommitOperationAdd(shard.path_in_repo, body)
         except ValueError as error:
             raise RefusedError(str(error)) from None
-        # The client mends some paths. Then the next look would not find the file.
+        # The client corrects some paths. Then the next look would not find the file.
         if made.path_in_repo != shard.path_in_repo:
             raise RefusedError(f"its path in the repository is not plain, expected `{made.path_in_repo}`")
         if made.upload_info.sha256.hex() != sidecar.sha256:

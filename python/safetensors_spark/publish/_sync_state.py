@@ -94,7 +94,7 @@ class SyncState:
 
 
 def _read(staging: Staging) -> Mapping[str, Any]:
-    """What is damaged, which nobody else writes, is begun anew."""
+    """What is damaged, which nobody else writes, is started again."""
     try:
         found = parse_json(staging.read(STATE) or b"{}")
     except ValueError:

@@ -91,8 +91,9 @@ class BatchDataset(Batches, IterableDataset[Any]):
                 read together in a random order.
             seed: decides the order, together with the epoch. It must be the same on all ranks.
             drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
-            rank, world_size: by default those of `torch.distributed` if it is initialized, else those that `torchrun`
-                has set in the environment, else one rank.
+            rank: this process's, by default that of `torch.distributed` if it is initialized, else the one that
+                `torchrun` has set in the environment, else 0.
+            world_size: how many ranks there are, by default from the same place, else 1.
             nodes: if more than one, each of so many nodes takes only samples of its own part of an epoch, and of a
                 remote dataset downloads only the shards of that part. Node 0 has the first `world_size / nodes` ranks.
             window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards. Those

@@ -125,7 +125,7 @@ class SharedPosition(Forked, Position):
         if self._own is not None and self._own.number > before.number:
             before = self._own
         found = self._iteration(name)
-        # Who seeds PyTorch anew draws the same seed again: a worker is in an iteration of the same name only once.
+        # Who seeds PyTorch again draws the same seed again: a worker is in an iteration of the same name only once.
         if found is None or found.number <= int(self._words[mine]):
             found = self._first(name, before, setting)
         self._own, self._resumed = found, None

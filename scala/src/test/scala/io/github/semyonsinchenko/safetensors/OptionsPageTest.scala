@@ -12,7 +12,7 @@ class OptionsPageTest extends AnyFunSuite {
 
   test("docs/options.md says what the options' declarations say") {
     assert(Files.readString(OptionsPage.path) == OptionsPage.text,
-      s"\nWrite the page anew: ${OptionsPage.command}")
+      s"\nWrite the page again: ${OptionsPage.command}")
   }
 }
 

@@ -45,6 +45,6 @@ private[read] object RecordedColumns {
     new InvalidRequestException(
       s"Column `$name` of the schema is not in the dataset, which has ${there.take(MaxShown).mkString(", ")}$more." +
         s"${NearestName.hint(name, there)} Correct the name, or leave it out. A column that ALTER TABLE has added is there once " +
-        "INSERT OVERWRITE has written all rows anew.")
+        "INSERT OVERWRITE has rewritten all rows.")
   }
 }

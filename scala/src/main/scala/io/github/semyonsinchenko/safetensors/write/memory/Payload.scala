@@ -55,7 +55,7 @@ private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) ext
 
   def size: Long = moved + page.position()
 
-  /** Hands all bytes over, in order, and begins anew. */
+  /** Hands all bytes over, in order, and starts again. */
   def drain(out: ByteBuffer => Unit): Unit = {
     full.foreach(filled => out(filled.flip()))
     full.foreach(pages.giveBack)
