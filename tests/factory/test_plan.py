@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors_spark.factory import ContractError, Pipeline, Score, Stage, pla
 from safetensors_spark.factory._code_version import code_version
 from safetensors_spark.factory._stage_manifest import read_manifest
 from safetensors_spark.factory.operators.length import TextLength, WordCount
+from safetensors_spark.factory.operators.map_batches import MapBatches
 from safetensors_spark.pipeline import Backend, SyncBackend
 
 RECIPE = Pipeline(
@@ -71,19 +71,6 @@ def test_a_plan_tells_what_is_there_and_why_the_rest_is_made(rows: Any, tmp_path
     assert "REFUSED: it was made in another way: `limit` of `longer_1` is 7, and was 100." in str(changed)
     again = _plan(stream(2), out, other, mode="overwrite")
     assert [(one.made, one.changes) for one in again.stages] == [(0, []), (0, [])]
-
-
-class Model(TextLength):
-    type = "model"
-    gpus: float = 0
-    concurrency: int | None = None
-
-
-def test_a_plan_tells_where_operators_run(rows: Any, tmp_path: Path) -> None:
-    operators = [Model(output="a"), Model(output="b", gpus=0.5, concurrency=2), Model(output="c", concurrency=1)]
-    lines = str(_plan(rows, tmp_path, Pipeline("p", (Stage("s", operators),)))).splitlines()
-    found = [re.split(r"  +", line.strip())[3] for line in lines if " -> " in line]
-    assert found == ["CPU", "0.5 GPU, 2 actors", "CPU, 1 actor"]
 
 
 def test_no_stage_runs_before_all_are_checked(rows: Any, tmp_path: Path, sync: Backend) -> None:
@@ -166,3 +153,11 @@ def test_the_code_of_own_operators_is_that_of_their_checkout(tmp_path: Path, mon
     assert code_version(stage, "abc") == f"git:{git('rev-parse', 'HEAD')}"
     file.write_text(file.read_text() + "\n")
     assert code_version(stage, "abc") == f"git:{git('rev-parse', 'HEAD')}-dirty"
+
+    # A function counts as an operator does.
+    (tmp_path / "own_function.py").write_text("def made(batch):\n    return {'m': batch['n']}\n")
+    mapped = MapBatches(function="own_function:made", inputs=("n",), outputs={"m": "int64"})
+    assert code_version(Stage("s", [mapped]), "abc").endswith("+abc")
+    git("add", "-A")
+    git("commit", "-qm", "b")
+    assert code_version(Stage("s", [mapped]), "abc") == f"git:{git('rev-parse', 'HEAD')}"

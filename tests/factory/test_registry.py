@@ -9,7 +9,7 @@ import pytest
 
 from factory.mistakes import mistake
 from safetensors_spark.factory import ConfigError, Score, load_pipeline, register
-from safetensors_spark.factory._registry import _offered, operator_class, operator_types
+from safetensors_spark.factory._registry import OPERATORS, operator_class, operator_types
 
 OWN = """\
 import pyarrow as pa
@@ -34,7 +34,7 @@ class Vowels(Score):
 
 def test_own_operators_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", list(sys.path))
-    monkeypatch.setattr("safetensors_spark.factory._registry._registered", {})
+    monkeypatch.setattr(OPERATORS, "registered", {})
     (tmp_path / "own_vowels.py").write_text(OWN)
     text = "name: p\nimports: [own_vowels]\nstages: [{name: s, operators: [{type: vowels}]}]\n"
     (tmp_path / "web.yaml").write_text(text)
@@ -59,7 +59,7 @@ def test_operators_of_other_packages_are_known(tmp_path: Path, monkeypatch: pyte
     (info / "entry_points.txt").write_text(f"[safetensors_spark.factory.operators]\n{points}")
     (tmp_path / "packaged_vowels.py").write_text(OWN.replace("@register\n", ""))
     monkeypatch.syspath_prepend(tmp_path)
-    _offered.cache_clear()
+    monkeypatch.delitem(vars(OPERATORS), "offered", raising=False)
     try:
         assert {"vowels", "text_length"} <= set(operator_types())
         assert operator_class("vowels").__module__ == "packaged_vowels"
@@ -68,7 +68,7 @@ def test_operators_of_other_packages_are_known(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(ConfigError, match="json:dumps of vowels is no class of operators"):
             operator_class("no_class")
     finally:
-        _offered.cache_clear()
+        del vars(OPERATORS)["offered"]
 
 
 def test_the_type_of_each_operator_of_the_factory_is_that_of_its_class() -> None:

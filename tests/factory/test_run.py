@@ -83,7 +83,7 @@ def test_files_are_the_same_on_ray(rows: Any, tmp_path: Path, sync: Backend) -> 
     unique = Stage("unique", [ExactDedup(fields=("half",)), Longer(limit=200)])
     recipe = Pipeline("p", (*_pipeline().stages, unique))
     run(recipe, rows, tmp_path / "one", backend=sync, **SIZES)
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 << 20)
+    ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20)
     try:
         run(recipe, rows, tmp_path / "ray", backend=create_backend("ray", 2, progress=False), **SIZES)
     finally:
@@ -99,6 +99,21 @@ def test_features_are_kept(tmp_path: Path, sync: Backend) -> None:
     found = run(Pipeline("p", (Stage("s", [TextLength()]),)), rows, tmp_path, backend=sync)
     assert found.features["label"] == features["label"]
     assert found["text_length"][:] == [1, None]
+
+
+def test_lists_of_some_length_may_be_null(tmp_path: Path, sync: Backend) -> None:
+    pair = datasets.List(datasets.Value("float32"), length=2)
+    features = datasets.Features({"n": datasets.Value("int64"), "pair": pair, "in": {"pair": pair}})
+    rows = [
+        {"n": n, "pair": None if n % 3 else [n, 0.5], "in": {"pair": None if n % 2 else [0, n]}} for n in range(100)
+    ]
+    dataset = datasets.Dataset.from_list(rows, features=features)
+    # The second stage reads what the first one has written.
+    recipe = Pipeline("p", (Stage("a", [Longer(limit=10)]), Stage("b", [Longer(limit=20)])))
+    for source in (dataset, dataset.to_iterable_dataset()):
+        found = run(recipe, source, tmp_path / type(source).__name__, backend=sync, **SIZES)
+        assert found.features == features
+        assert [dict(row) for row in found] == rows[21:]
 
 
 def test_examples_of_python_have_the_types_of_the_features(tmp_path: Path, sync: Backend) -> None:

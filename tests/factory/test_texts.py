@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import ftfy
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from safetensors_spark.factory import ChangedStageError, ConfigError, ContractError, Pipeline, Stage, run
@@ -102,6 +105,12 @@ def test_text_whose_encoding_was_mistaken_is_repaired() -> None:
     assert UnicodeFix(normalization=None, uncurl_quotes=True).refine(_batch(texts[1:3]))["text"] == ["It's", texts[2]]
 
 
+@given(st.text(st.characters(max_codepoint=0x180) | st.sampled_from("&amp;\r\n\x1b\x00\x0c<>")), st.booleans())
+def test_texts_are_what_ftfy_makes_of_them(text: str, uncurl: bool) -> None:
+    expected = ftfy.fix_text(text, normalization="NFKC", uncurl_quotes=uncurl, explain=False)
+    assert UnicodeFix(normalization="NFKC", uncurl_quotes=uncurl).refine(_batch([text]))["text"] == [expected]
+
+
 @pytest.mark.parametrize(
     ("text", "masked"),
     [
@@ -182,3 +191,24 @@ def test_an_expression_that_does_not_fit_the_rows_is_named(text: str, told: str,
     rows = datasets.Dataset.from_dict({"a": [1]})
     with pytest.raises(ContractError, match=rf"expression_filter_1.*{told}"):
         run(Pipeline("p", (Stage("s", [ExpressionFilter(expression=text)]),)), rows, tmp_path, backend=sync)
+
+
+def test_expressions_have_fields_of_structs(tmp_path: Path, sync: Backend) -> None:
+    features = datasets.Features(
+        {"m": {"y": datasets.Value("int64"), "z": {"a": datasets.Value("string")}}, "m.y": datasets.Value("int64")}
+    )
+    values: list[Any] = [{"m": {"y": y, "z": {"a": f"{y}"}}, "m.y": 3 - y} for y in (1, 2)]
+    values += [{"m": {"y": None, "z": {"a": None}}, "m.y": None}]
+    rows = datasets.Dataset.from_list(values, features=features)
+    for number, (expression, kept) in enumerate(
+        [
+            ("m.y = 1", [0]),
+            ("m.y = 1 OR m.z.a = '2'", [0, 1]),
+            ('m.y = 2 AND "m.y" = 1', [1]),
+            ("m.y IS NULL", [2]),
+        ]
+    ):
+        recipe = Pipeline("p", (Stage("s", [ExpressionFilter(expression=expression)]),))
+        assert list(run(recipe, rows, tmp_path / f"{number}", backend=sync)) == [values[one] for one in kept]
+    with pytest.raises(ContractError, match=r"expression_filter_1: `m.q` is not there: `m` has y, z\."):
+        run(Pipeline("p", (Stage("s", [ExpressionFilter(expression="m.q = 1")]),)), rows, tmp_path / "no", backend=sync)

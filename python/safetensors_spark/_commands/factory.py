@@ -61,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
     from safetensors_spark.factory._sink import sink_of
 
     config = load_config(args.config)
-    pipeline, sink = config.pipeline(), sink_of(config.sink)
+    pipeline, sink, hooks = config.pipeline(), sink_of(config.sink), config.new_hooks()
     configured = config.input if isinstance(config.input, DatasetInput) else None
     source = config.input if args.input is None else input_of(args.input, configured)
     if source is None:
@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
         found = plan(pipeline, dataset, args.out, mode=args.mode, backend=backend)
         print(found)
         return 1 if any(stage.changes for stage in found.stages) else 0
-    left = run_pipeline(pipeline, dataset, args.out, mode=args.mode, backend=backend)
+    left = run_pipeline(pipeline, dataset, args.out, mode=args.mode, backend=backend, hooks=hooks)
     tables.show(_table(pipeline, args.out))
     sink(left)
     return 0

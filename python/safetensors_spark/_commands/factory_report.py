@@ -11,6 +11,7 @@ from safetensors_spark._commands import tables
 
 if TYPE_CHECKING:
     from safetensors_spark.factory import Report
+    from safetensors_spark.factory._report_parts import StageReport
 
 
 def add_to(actions: Any) -> None:
@@ -31,15 +32,32 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(found.to_json())
     else:
-        columns = ("stage", "operator", "rows in", "rows out", "dropped", "because")
+        columns = ("stage", "operator", "rows in", "rows out", "seconds", "rows/s", "dropped", "because")
         tables.show(tables.Table(found.pipeline, columns, [*_rows(found)]))
+        for stage in found.stages:
+            _show_more(stage)
     return 0
 
 
+def _show_more(stage: StageReport) -> None:
+    from safetensors_spark.factory._report_words import BUCKET_COLUMNS, bucket_cells, timing_text
+
+    if stage.buckets:
+        rows = [(one.operator, one.name, *bucket_cells(one)) for one in stage.buckets]
+        tables.show(tables.Table(f"{stage.name}: buckets of samples", ("operator", "bucket", *BUCKET_COLUMNS), rows))
+    if stage.timing is not None:
+        print(f"{stage.name}: {timing_text(stage)}")
+
+
 def _rows(found: Report) -> Iterator[tuple[str, ...]]:
+    from safetensors_spark.factory._report_words import speed_of
+
     for stage in found.stages:
-        yield stage.name, "", f"{stage.rows_in:,}", f"{stage.rows_out:,}", "", ""
+        seconds = "" if stage.timing is None else f"{stage.timing.seconds:,.2f}"
+        yield stage.name, "", f"{stage.rows_in:,}", f"{stage.rows_out:,}", seconds, "", "", ""
         for one in stage.operators:
-            yield "", one.id, f"{one.rows_in:,}", f"{one.rows_out:,}", "", ""
+            yield "", one.id, f"{one.rows_in:,}", f"{one.rows_out:,}", *speed_of(one), "", ""
             for rule in one.rules:
-                yield "", "", "", "", f"{rule.rows:,}", rule.reason
+                yield *[""] * 6, f"{rule.rows:,}", rule.reason
+            if one.other_rows:
+                yield *[""] * 6, f"{one.other_rows:,}", "others"

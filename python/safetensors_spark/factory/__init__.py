@@ -8,6 +8,7 @@ from safetensors_spark.dataset import Curriculum  # noqa: E402
 from safetensors_spark.factory._caps import Caps  # noqa: E402
 from safetensors_spark.factory._config import PipelineConfig, load_config, load_pipeline  # noqa: E402
 from safetensors_spark.factory._errors import ChangedStageError, ConfigError, ContractError  # noqa: E402
+from safetensors_spark.factory._hook import Hook, PartitionEnd, StageEnd, StageFiles, StageStart  # noqa: E402
 from safetensors_spark.factory._mixture import mix  # noqa: E402
 from safetensors_spark.factory._operator import (  # noqa: E402
     Deduplicator,
@@ -37,15 +38,20 @@ __all__ = [
     "Evaluator",
     "Filter",
     "Generator",
+    "Hook",
     "Keys",
     "NewRows",
     "Operator",
+    "PartitionEnd",
     "Pipeline",
     "PipelineConfig",
     "Refiner",
     "Report",
     "Score",
     "Stage",
+    "StageEnd",
+    "StageFiles",
+    "StageStart",
     "from_safetensors",
     "load_config",
     "load_pipeline",

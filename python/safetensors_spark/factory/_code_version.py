@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from safetensors_spark.factory._pipeline import Stage
 
@@ -14,7 +15,8 @@ _PACKAGE = "safetensors_spark"
 
 
 def code_version(stage: Stage, code: str) -> str:
-    """The version of this package if all operators are its own; else `git:<sha>` of the project that defines others.
+    """The version of this package if all operators, and the functions that they call, are its own; else `git:<sha>` of
+    the project that defines others.
 
     `-dirty` follows where the checkout has changes that are not committed. Without Git, the stage's fingerprint `code`
     follows the package's version.
@@ -30,10 +32,11 @@ def code_version(stage: Stage, code: str) -> str:
 
 
 def _files(stage: Stage) -> Iterator[Path | None]:
-    for operator in stage.operators:
-        if type(operator).__module__.partition(".")[0] != _PACKAGE:
+    codes: list[Any] = [code for operator in stage.operators for code in (type(operator), *operator.functions)]
+    for one in codes:
+        if (one.__module__ or "").partition(".")[0] != _PACKAGE:
             try:
-                yield Path(inspect.getfile(type(operator))).absolute()
+                yield Path(inspect.getfile(inspect.unwrap(one))).absolute()
             except (OSError, TypeError):
                 # It was defined at a prompt.
                 yield None

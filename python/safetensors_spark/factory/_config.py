@@ -12,13 +12,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._hook import Hook
 from safetensors_spark.factory._input import DatasetInput, absolute
 from safetensors_spark.factory._json_schema import json_schema
 from safetensors_spark.factory._mixture_config import MixtureConfig
 from safetensors_spark.factory._operator import Operator
-from safetensors_spark.factory._pipeline import Pipeline, Stage
+from safetensors_spark.factory._pipeline import OnError, Pipeline, Stage
 from safetensors_spark.factory._problems import Problem, checked_as
-from safetensors_spark.factory._registry import operator_class
+from safetensors_spark.factory._registry import HOOKS, OPERATORS
 from safetensors_spark.factory._yaml import Document, Place, parsed, written
 
 
@@ -44,6 +45,22 @@ class StageConfig(_Part):
         default=None,
         description="Pairs of ids: which operator is before which. By default each is before the next one in the list.",
     )
+    on_error: OnError = Field(
+        default="raise",
+        description="What becomes of a row for which an operator raises: `quarantine` drops it with the error.",
+    )
+    provenance: bool = Field(
+        default=False, description="Whether each row tells its scores, tags and versions of operators in fields."
+    )
+
+
+class HookConfig(_Part):
+    """A hook: its type, and its options beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="What it is, such as `whylogs`.")
+    name: str = Field(default="", description="Name of this instance, in warnings: by default the type.")
 
 
 class ParquetSink(_Part):
@@ -84,10 +101,15 @@ class PipelineConfig(_Part):
     sink: Annotated[ParquetSink | SafetensorsSink, Field(discriminator="type")] = Field(
         default=ParquetSink(), description="What becomes of the output."
     )
+    hooks: tuple[HookConfig, ...] = Field(default=(), description="What is told how a run proceeds.")
 
     def pipeline(self) -> Pipeline:
         """The pipeline. Raises `ConfigError` for operators that do not exist, and parameters that they do not take."""
         return _pipeline_of(self, _in_words)
+
+    def new_hooks(self) -> list[Hook]:
+        """The hooks, new ones, for `run`. Raises `ConfigError` for hooks that do not exist, and wrong options."""
+        return _hooks_of(self, _in_words)
 
     def to_yaml(self) -> str:
         """The configuration as a file that `load_config` reads."""
@@ -95,8 +117,8 @@ class PipelineConfig(_Part):
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
-        """A JSON schema of configurations, with the parameters of all operators that are known: for editors."""
-        return json_schema(PipelineConfig, OperatorConfig)
+        """A JSON schema of configurations, with the parameters of all known operators and hooks: for editors."""
+        return json_schema(PipelineConfig, {OperatorConfig: OPERATORS, HookConfig: HOOKS})
 
 
 def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
@@ -124,6 +146,7 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
     if config.imports and str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     _pipeline_of(config, where)
+    _hooks_of(config, where)
     return _resolved(config, folder)
 
 
@@ -181,7 +204,8 @@ def _stage_of(stage: StageConfig, place: Place, problems: list[Problem]) -> Stag
     if len(problems) > before:
         return None
     try:
-        return Stage(stage.name, [one for one in operators if one is not None], stage.edges)
+        known = [one for one in operators if one is not None]
+        return Stage(stage.name, known, stage.edges, stage.on_error, stage.provenance)
     except ConfigError as error:
         problems.append(Problem((*place, *error.place), str(error)))
         return None
@@ -189,12 +213,30 @@ def _stage_of(stage: StageConfig, place: Place, problems: list[Problem]) -> Stag
 
 def _operator_of(config: OperatorConfig, place: Place, problems: list[Problem]) -> Operator | None:
     try:
-        kind = operator_class(config.type)
+        kind = OPERATORS.find(config.type)
     except ConfigError as error:
         problems.append(Problem((*place, "type"), str(error)))
         return None
     parameters = {"id": config.id} if config.id else {}
     return checked_as(kind, parameters | (config.model_extra or {}), place, problems, ("type",))
+
+
+def _hooks_of(config: PipelineConfig, where: Callable[[Place], str]) -> list[Hook]:
+    problems: list[Problem] = []
+    found = [_hook_of(one, ("hooks", number), problems) for number, one in enumerate(config.hooks)]
+    if problems:
+        raise _error(problems, where)
+    return [one for one in found if one is not None]
+
+
+def _hook_of(config: HookConfig, place: Place, problems: list[Problem]) -> Hook | None:
+    try:
+        kind = HOOKS.find(config.type)
+    except ConfigError as error:
+        problems.append(Problem((*place, "type"), str(error)))
+        return None
+    name = {"name": config.name} if config.name else {}
+    return checked_as(kind, name | (config.model_extra or {}), place, problems, ("type",))
 
 
 def _lines(document: Document, name: str) -> Callable[[Place], str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.factory._fields import PREFIX
 from safetensors_spark.factory._operator import Deduplicator, Filter
+from safetensors_spark.factory._placement import Actors, actors_of
 from safetensors_spark.factory._source import InputShard, ShardSource
 from safetensors_spark.factory._stage_task import input_id
 from safetensors_spark.factory._windows import windows
@@ -96,11 +97,12 @@ def marked(
     if not shards:
         return []
     names = [input_id(config, shard) for shard in shards]
-    keys = KeysTask(operator, folder, tuple(names), window)
-    rows: Dataset[Any] = Dataset(ShardSource(list(enumerate(shards)))).map_shard(keys)
-    pairs = rows.group_by(_group_of, PairsOf(operator), _shard_of, _GROUP_SHARDS)
-    found = pairs.reduce(_joined, Together(operator, folder, tuple(names)))
-    (duplicates,) = backend.execute(found)
+    with actors_of([operator], backend) as actors:
+        keys = KeysTask(operator, folder, tuple(names), window, actors)
+        rows: Dataset[Any] = Dataset(ShardSource(list(enumerate(shards)))).map_shard(keys)
+        pairs = rows.group_by(_group_of, PairsOf(operator), _shard_of, _GROUP_SHARDS)
+        found = pairs.reduce(_joined, Together(operator, folder, tuple(names)))
+        (duplicates,) = backend.execute(found)
     _delete_others(folder, names)
     return [Marked(shard, *_of_shard(duplicates, number)) for number, shard in enumerate(shards)]
 
@@ -126,6 +128,7 @@ class KeysTask:
     folder: str
     names: tuple[str, ...]
     window: int
+    actors: Actors
 
     def __call__(
         self, shards: Iterator[tuple[int, InputShard]], _: ShardInfo
@@ -145,14 +148,15 @@ class KeysTask:
                     yield group, number, keys[some], rows[some] | number << _ROW_BITS
 
     def _write(self, name: str, shard: InputShard) -> None:
-        self.operator.load()
+        (operator,) = self.actors.ready([self.operator])
+        assert isinstance(operator, Deduplicator)
         keys: list[Any] = []
         rows: list[Places] = []
         signatures: list[Any] = []
         begin = 0
         for table in windows(shard.tables(), self.window):
             for batch in table.select(list(self.operator.reads)).combine_chunks().to_batches():
-                found = self.operator.keys(batch)
+                found = self.actors.keys(operator, batch)
                 keys.append(found.keys)
                 rows.append(found.rows + begin)
                 if found.signatures is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from safetensors_spark.factory._errors import ContractError
 from safetensors_spark.factory._runner import run_here
@@ -70,9 +71,9 @@ def truth_of(text: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
     import daft
 
     run_here()
-    columns = {name if name[0] in '"`' else field: field for name, field in columns_of(text).items()}
+    columns = {name: _values(name, batch, operator) for name in columns_of(text)}
     # An expression may have no column.
-    rows = daft.from_arrow(pa.table({"": pa.nulls(len(batch)), **{to: batch.column(of) for to, of in columns.items()}}))
+    rows = daft.from_arrow(pa.table({"": pa.nulls(len(batch)), **columns}))
     try:
         found = rows.select(parsed(text).alias("is_true")).to_arrow().column("is_true")
     except daft.exceptions.DaftCoreException as error:
@@ -81,6 +82,21 @@ def truth_of(text: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
         raise ContractError(f"{operator}: `{text}` is {found.type}, expected true or false.")
     whole = found.combine_chunks()
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _values(name: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
+    """The values that Daft takes for a name: of a struct's field, a column of their own."""
+    found = batch.column(_field(name))
+    if name[0] == name[-1] and name[0] in '"`':
+        return found
+    parent, *path = name.split(".")
+    for step in path:
+        if not pa.types.is_struct(found.type) or found.type.get_field_index(step) < 0:
+            has = ", ".join(one.name for one in found.type.fields) if pa.types.is_struct(found.type) else "no fields"
+            raise ContractError(f"{operator}: `{name}` is not there: `{parent}` has {has}.")
+        # Where the struct is null, the field is, too.
+        found, parent = pc.struct_field(found, step), f"{parent}.{step}"
+    return found
 
 
 def _field(name: str) -> str:

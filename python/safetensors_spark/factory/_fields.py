@@ -9,6 +9,9 @@ DROPPED_BY = "__fdf__/dropped_by"
 DROPPED_BECAUSE = "__fdf__/dropped_because"
 REFINED_BY = "__fdf__/refined_by"
 GENERATED_BY = "__fdf__/generated_by"
+SCORES = "__fdf__/scores"
+TAGS = "__fdf__/tags"
+OPERATOR_VERSIONS = "__fdf__/operator_versions"
 
 NAMES = pa.list_(pa.string())
 

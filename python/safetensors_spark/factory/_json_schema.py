@@ -1,14 +1,15 @@
-"""A JSON schema of configurations, with the parameters of operators."""
+"""A JSON schema of configurations, with the parameters of operators and hooks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from safetensors_spark.factory._registry import operator_class, operator_types
+from safetensors_spark.factory._types import Types
 
 
 class _Generator(GenerateJsonSchema):
@@ -17,18 +18,19 @@ class _Generator(GenerateJsonSchema):
         return {"not": {}}
 
 
-def json_schema(model: type[BaseModel], operator_model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a model, with all operators that are known in the place of another model, which is within it."""
-    operators = [operator_class(name) for name in operator_types()]
-    models = [(one, "validation") for one in (model, *operators)]
+def json_schema(model: type[BaseModel], places: Mapping[type[BaseModel], Types[Any]]) -> dict[str, Any]:
+    """The schema of a model, within which all classes of a kind that are known stand in the place of other models."""
+    known = {place: [types.find(name) for name in types.names()] for place, types in places.items()}
+    models = [(one, "validation") for one in (model, *(one for some in known.values() for one in some))]
     references, found = models_json_schema(models, schema_generator=_Generator)  # type: ignore[arg-type]
     parts = found["$defs"]
     names = {one: reference["$ref"].rpartition("/")[2] for (one, _), reference in references.items()}
-    for operator in operators:
-        part = parts[names[operator]]
-        part["properties"] = {"type": {"const": operator.type}} | part["properties"]
-        part["required"] = ["type", *part.get("required", ())]
-    parts[operator_model.__name__] = {"oneOf": [{"$ref": f"#/$defs/{names[operator]}"} for operator in operators]}
+    for place, kinds in known.items():
+        for kind in kinds:
+            part = parts[names[kind]]
+            part["properties"] = {"type": {"const": kind.type}} | part["properties"]
+            part["required"] = ["type", *part.get("required", ())]
+        parts[place.__name__] = {"oneOf": [{"$ref": f"#/$defs/{names[kind]}"} for kind in kinds]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": parts,

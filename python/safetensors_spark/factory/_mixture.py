@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
+from math import isfinite
 from typing import TYPE_CHECKING, Any, get_args
 
 from safetensors_spark.dataset._arguments import whole
@@ -62,6 +63,8 @@ def mix(
     if stopping not in get_args(Stopping):
         raise ValueError(f"stopping is {stopping!r:.100}, expected one of {', '.join(get_args(Stopping))}")
     first = [checked_weight(one(0) if callable(one) else one, 0) for one in weights]
+    if not isfinite(sum(first)):
+        raise ValueError("the sum of the weights is too large for a number, expected weights such as 0.7 and 0.3")
     if not any(first):
         raise ValueError("the weights of step 0 are all 0, expected one that is not")
     if stopping == "all_exhausted" and any(map(callable, weights)):
@@ -150,6 +153,8 @@ def _stream(dataset: Any, shards: int, number: int) -> Any:
 
     if isinstance(dataset, IterableDataset):
         return dataset
+    if not len(dataset):
+        raise ConfigError(f"dataset {number} of the mixture has no rows. Leave it out.")
     if len(dataset) < shards:
         raise ConfigError(
             f"dataset {number} of the mixture has {len(dataset)} rows, which cannot be divided into {shards} shards. "

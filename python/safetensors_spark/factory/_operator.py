@@ -6,17 +6,22 @@ what it returns, so a score cannot drop a row and a filter cannot add a field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from safetensors_spark.pipeline._fingerprint import fingerprint
 
 Kind = Literal["score", "evaluator", "filter", "refiner", "generator"]
 
 Columns = Mapping[str, Any]
+
+# What says where an operator runs, and nothing of what it makes.
+RESOURCES = frozenset({"gpus", "concurrency"})
 
 
 class Operator(BaseModel):
@@ -28,6 +33,8 @@ class Operator(BaseModel):
         type: the name of the class in configurations.
         version: changes when results change for the same parameters.
         id: of this instance, unique in its stage.
+        gpus: of each process that runs it.
+        concurrency: how many actors run it on Ray, during its stage.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +44,29 @@ class Operator(BaseModel):
     version: ClassVar[str] = "1"
 
     id: str = Field(default="", description="Name of this instance, unique in its stage: by default type and number.")
+    gpus: float = Field(
+        default=0, ge=0, description="GPUs of each actor on Ray, 0.5 for half of one; elsewhere of each worker."
+    )
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many actors it has on Ray. By default as many as there are GPUs for; without `gpus` none.",
+    )
+
+    @field_validator("gpus")
+    @classmethod
+    def _is_whole_or_a_part(cls, value: float) -> float:
+        if value > 1 and value != int(value):
+            raise ValueError(f"{value:g} is neither a part of a GPU nor a number of whole ones")
+        return value
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What decides its results: type, version and parameters, as a manifest records them."""
+        return {"type": self.type, "version": self.version} | self.model_dump(mode="json", exclude=set(RESOURCES))
+
+    def __fingerprint__(self) -> str:
+        return fingerprint([type(self), self.config, self.functions])
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -59,7 +89,10 @@ class Operator(BaseModel):
         return ()
 
     def load(self) -> None:
-        """Make what is expensive, such as a model, once in each process, before the first batch."""
+        """Make what is expensive, such as a model, once in each process, before the first batch.
+
+        Keep it in a private attribute (`_model: Any = PrivateAttr()`). Only workers load, on a copy of the operator.
+        """
 
 
 class Score(Operator):
@@ -89,6 +122,15 @@ class Filter(Operator):
 
     def reasons(self, batch: pa.RecordBatch) -> pa.Array:
         """For each row why it is dropped, as text; null for a row that is kept."""
+        raise NotImplementedError
+
+    @property
+    def quotas(self) -> Mapping[str, float]:
+        """Of a sample by buckets: by the bucket's name the share of its rows that is to be kept."""
+        return {}
+
+    def bucket_of(self, batch: pa.RecordBatch) -> Sequence[str]:
+        """For each row the name of its bucket. Only asked where there are quotas, so that manifests tell shares."""
         raise NotImplementedError
 
 

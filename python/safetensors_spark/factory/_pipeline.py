@@ -6,15 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from safetensors_spark.factory._edges import Edge, in_order
 from safetensors_spark.factory._errors import ConfigError
 from safetensors_spark.factory._operator import Deduplicator, Operator
 from safetensors_spark.pipeline._fingerprint import fingerprint
+
+OnError = Literal["raise", "quarantine"]
+
+# A file in the folder of a run, which tells its stages.
+PIPELINE = "pipeline.json"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -27,6 +33,8 @@ class Stage:
 
     Attributes:
         operators: in the order in which they run: as they are listed, or as edges say.
+        on_error: what becomes of a row for which an operator raises.
+        provenance: whether each row tells its scores, tags and versions of operators.
 
     Raises `ConfigError` for ids that are not unique, names that cannot be those of a folder, and edges that tell no
     order.
@@ -34,15 +42,31 @@ class Stage:
 
     name: str
     operators: tuple[Operator, ...]
+    on_error: OnError
+    provenance: bool
 
-    def __init__(self, name: str, operators: Iterable[Operator], edges: Sequence[Edge] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        operators: Iterable[Operator],
+        edges: Sequence[Edge] | None = None,
+        on_error: OnError = "raise",
+        provenance: bool = False,
+    ) -> None:
         """A stage.
 
         Args:
             edges: pairs of ids, of which the first one's operator is before the second one's. By default each is
                 before the next one in the list.
+            on_error: `raise` ends the run with what an operator raises. `quarantine` drops the rows that it raises for,
+                with the error as the reason, and goes on.
+            provenance: add `__fdf__/scores`, `__fdf__/tags` and `__fdf__/operator_versions` to each row, in which those
+                of earlier stages stay: for rows that will be mixed with others. Without, fields of scores and the
+                manifest tell the same.
         """
-        if not _NAME.fullmatch(name):
+        if on_error not in get_args(OnError):
+            raise ConfigError(f"`on_error` is {on_error!r}, expected 'raise' or 'quarantine'.", ("on_error",))
+        if not _NAME.fullmatch(name) or name == PIPELINE:
             raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.", ("name",))
         named = tuple(_named(name, operators))
         for one in named[1:]:
@@ -52,6 +76,8 @@ class Stage:
                     "its stage. Begin a stage with it."
                 )
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "on_error", on_error)
+        object.__setattr__(self, "provenance", provenance)
         object.__setattr__(self, "operators", named if edges is None else tuple(in_order(name, named, edges)))
 
     @property
@@ -63,30 +89,32 @@ class Stage:
     @property
     def config(self) -> list[dict[str, Any]]:
         """The operators with their parameters, as a manifest records them."""
-        return [{"type": one.type, "version": one.version} | one.model_dump(mode="json") for one in self.operators]
+        return [one.config for one in self.operators]
 
     @property
     def code(self) -> str:
         """A fingerprint of the operators' files, and of their own code where it is not that of an installed package."""
         return fingerprint(
             [
-                [list(_functions_of(type(one))), one.functions, *(_content(one, path) for path in one.files)]
+                [list(_code_of(type(one))), one.functions, *(_content(one, path) for path in one.files)]
                 for one in self.operators
             ]
         )
 
 
-def _functions_of(kind: type) -> Iterator[Any]:
-    """The functions of an operator's classes, without what pydantic adds to them, which is another each time."""
+def _code_of(kind: type) -> Iterator[Any]:
+    """The functions and constants of an operator's classes, without what pydantic adds, which is another each time."""
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] in ("pydantic", "safetensors_spark", "builtins"):
             continue
         for name, value in sorted(vars(base).items()):
             found = value.__func__ if isinstance(value, classmethod | staticmethod) else value
-            if isinstance(found, property):
-                yield name, found.fget
-            elif isinstance(found, FunctionType):
+            if isinstance(found, property | cached_property):
+                yield name, found.fget if isinstance(found, property) else found.func
+            elif isinstance(found, FunctionType | type) or name in getattr(base, "__class_vars__", ()):
                 yield name, found
+        for name, attribute in sorted(getattr(base, "__private_attributes__", {}).items()):
+            yield name, attribute.default_factory, attribute.default
 
 
 def _content(operator: Operator, path: str) -> list[tuple[str, str]]:

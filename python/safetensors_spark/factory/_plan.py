@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from safetensors_spark import _html
 from safetensors_spark._errors import counted
 from safetensors_spark.factory._operator import Operator
 from safetensors_spark.factory._pipeline import Pipeline
+from safetensors_spark.factory._placement import placement
 from safetensors_spark.factory._run import FILE_BYTES, SHARD_BYTES, WINDOW_BYTES, stage_works
 from safetensors_spark.factory._source import InputShard
 from safetensors_spark.factory._stage_work import Mode, Sizes, StageWork, outputs_of
@@ -27,6 +29,7 @@ class StagePlan:
         made: how many shards are there already.
         changes: what differs from what is there, for which a run is refused.
         work: what would be done, and why.
+        placements: of each operator, whether it takes GPUs, and how many actors it has.
         fields: of the rows that it leaves.
     """
 
@@ -38,6 +41,7 @@ class StagePlan:
     changes: Sequence[str]
     work: str
     operators: Sequence[Operator]
+    placements: Sequence[str]
     fields: Sequence[str]
 
 
@@ -54,6 +58,11 @@ class PhysicalPlan:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.lines(str(self))
+
     def _lines(self) -> Iterator[str]:
         yield f"pipeline {self.pipeline}: {counted(len(self.stages), 'stage')}"
         yield f"input: {self.source}"
@@ -64,7 +73,7 @@ class PhysicalPlan:
             shards = "shards" if stage.shards is None else counted(stage.shards, "shard")
             yield f"stage {stage.name}: {shards} {before}, {_rows(stage.rows)}"
             yield f"  {stage.work}"
-            cells = [_cells(one) for one in stage.operators]
+            cells = [_cells(one, place) for one, place in zip(stage.operators, stage.placements, strict=True)]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             for row in cells:
                 line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -89,6 +98,7 @@ def plan(
 
     Raises `ContractError` for an operator that does not fit the rows.
     """
+    backend = backend or create_backend()
     sizes = Sizes(window_bytes, file_bytes)
     first, works = stage_works(pipeline, dataset, out, mode, sizes, shard_bytes)
     shards: list[InputShard] | None = first
@@ -108,14 +118,14 @@ def plan(
                 changes=work.changes,
                 work=_told(work, shards is not None),
                 operators=work.stage.operators,
+                placements=[placement(operator, backend) for operator in work.stage.operators],
                 fields=work.schema.names,
             )
         )
         if shards is not None and not is_compared and work.before is not None and work.is_whole and not work.changes:
-            shards, rows = outputs_of(work.folder, work.before), work.before["output_rows"]
+            shards, rows = outputs_of(work.folder, work.before, work.schema), work.before["output_rows"]
         else:
             shards, rows = None, None
-    backend = backend or create_backend()
     runtime = f"{backend.kind}, {counted(backend.options.max_parallelism, 'task')} at a time"
     return PhysicalPlan(pipeline.name, source, runtime, sizes, stages)
 
@@ -139,15 +149,9 @@ def _told(work: StageWork, is_known: bool) -> str:
     return f"nothing is made: {counted(count, 'shard')} of the same rows are there, by the same configuration and code"
 
 
-def _cells(operator: Operator) -> tuple[str, ...]:
+def _cells(operator: Operator, place: str) -> tuple[str, ...]:
     writes = ", ".join(f"{name}: {kind}" for name, kind in operator.writes.items()) or "no field"
-    return operator.id, operator.type, operator.kind, _placement(operator), f"{', '.join(operator.reads)} -> {writes}"
-
-
-def _placement(operator: Operator) -> str:
-    gpus, concurrency = getattr(operator, "gpus", 0), getattr(operator, "concurrency", None)
-    actors = f", {counted(concurrency, 'actor')}" if concurrency else ""
-    return f"{gpus:g} GPU{actors}" if gpus else f"CPU{actors}"
+    return operator.id, operator.type, operator.kind, place, f"{', '.join(operator.reads)} -> {writes}"
 
 
 def _rows(count: int | None) -> str:

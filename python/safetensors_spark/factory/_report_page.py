@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from safetensors_spark.factory._report_parts import Histogram, OperatorReport, StageReport
+from safetensors_spark.factory._report_parts import Bucket, Histogram, OperatorReport, StageReport
+from safetensors_spark.factory._report_words import BUCKET_COLUMNS, bucket_cells, speed_of, timing_text
 
 _STYLE = """
 :root { color-scheme: light dark; --bar: #3b82c4; --line: #8884; --dim: #777; }
@@ -38,10 +39,16 @@ def _stage(stage: StageReport) -> Iterator[str]:
     yield f"<h2>{escape(stage.name)}</h2>"
     yield f"<p>{stage.rows_in:,} rows in, {stage.rows_out:,} rows out{share}.</p>"
     yield '<div class="wide"><table><tr><th>operator</th><th class="number">rows in</th>'
-    yield '<th class="number">rows out</th><th class="why">dropped because</th><th class="number">rows</th></tr>'
+    yield '<th class="number">rows out</th><th class="number">seconds</th><th class="number">rows/s</th>'
+    yield '<th class="why">dropped because</th><th class="number">rows</th></tr>'
     for one in stage.operators:
         yield from _operator(one)
     yield "</table></div>"
+    if stage.timing is not None:
+        yield f"<p>{escape(timing_text(stage))}</p>"
+        yield f'<div class="plots">{_seconds(stage)}</div>'
+    if stage.buckets:
+        yield from _buckets(stage.buckets)
     if stage.scores:
         yield '<h3>Scores of the rows that are left</h3><div class="plots">'
         yield from map(_plot, stage.scores)
@@ -49,32 +56,69 @@ def _stage(stage: StageReport) -> Iterator[str]:
 
 
 def _operator(one: OperatorReport) -> Iterator[str]:
-    head = f'<td>{escape(one.id)}</td><td class="number">{one.rows_in:,}</td><td class="number">{one.rows_out:,}</td>'
-    empty = "<td></td><td></td><td></td>"
+    seconds, speed = speed_of(one)
+    numbers = (f"{one.rows_in:,}", f"{one.rows_out:,}", seconds, speed)
+    head = f"<td>{escape(one.id)}</td>{''.join(map(_number, numbers))}"
+    empty = "<td></td>" * 5
     for place, rule in enumerate(one.rules):
         examples = "".join(f'<div class="example">{escape(text)}</div>' for text in rule.examples)
         cells = f'<td>{escape(rule.reason)}{examples}</td><td class="number">{rule.rows:,}</td>'
         yield f"<tr>{empty if place else head}{cells}</tr>"
+    if one.other_rows:
+        yield f"<tr>{empty}<td>others</td>{_number(f'{one.other_rows:,}')}</tr>"
     if not one.rules:
         yield f"<tr>{head}<td></td><td></td></tr>"
 
 
+def _number(text: str) -> str:
+    return f'<td class="number">{escape(text)}</td>'
+
+
+def _seconds(stage: StageReport) -> str:
+    found = [(one.id, one.seconds) for one in stage.operators if one.seconds is not None]
+    if stage.timing is not None:
+        found.append(("read, write", stage.timing.other_seconds))
+    return _bars("seconds", "", [(name, value, f"{value:,.2f}") for name, value in found])
+
+
+def _buckets(buckets: Sequence[Bucket]) -> Iterator[str]:
+    yield '<h3>Buckets of samples</h3><div class="wide"><table><tr><th>operator</th><th>bucket</th>'
+    yield "".join(f'<th class="number">{name}</th>' for name in BUCKET_COLUMNS)
+    yield "</tr>"
+    for one in buckets:
+        yield f"<tr><td>{escape(one.operator)}</td><td>{escape(one.name)}</td>"
+        yield "".join(map(_number, bucket_cells(one)))
+        yield "</tr>"
+    yield "</table></div>"
+
+
 def _plot(histogram: Histogram) -> str:
     nulls = f", {histogram.nulls:,} without a value" if histogram.nulls else ""
-    title = f"<figcaption><b>{escape(histogram.field)}</b>{nulls}</figcaption>"
-    if not histogram.rows:
+    others = f", {histogram.others:,} with others" if histogram.others else ""
+    bars = [(label, rows, f"{rows:,}") for label, rows in zip(histogram.labels, histogram.rows, strict=True)]
+    return _bars(histogram.field, nulls + others, bars)
+
+
+def _bars(name: str, about: str, bars: Sequence[tuple[str, float, str]]) -> str:
+    """A plot.
+
+    Args:
+        bars: for each its label, its length, and what stands at its end.
+    """
+    title = f"<figcaption><b>{escape(name)}</b>{about}</figcaption>"
+    if not bars:
         return f"<figure>{title}</figure>"
-    height, width, most = 14, 300, max(histogram.rows) or 1
-    bars = []
-    for place, (label, rows) in enumerate(zip(histogram.labels, histogram.rows, strict=True)):
-        top, length = place * height, 170 * rows / most
-        bars.append(
+    height, width, most = 14, 300, max(value for _, value, _ in bars) or 1
+    parts = []
+    for place, (label, value, text) in enumerate(bars):
+        top, length = place * height, 170 * value / most
+        parts.append(
             f'<text x="78" y="{top + 10}" text-anchor="end">{escape(label[:16])}</text>'
             f'<rect x="82" y="{top + 2}" width="{length:.1f}" height="{height - 4}"/>'
-            f'<text x="{86 + length:.1f}" y="{top + 10}">{rows:,}</text>'
+            f'<text x="{86 + length:.1f}" y="{top + 10}">{text}</text>'
         )
-    size = height * len(histogram.rows)
+    size = height * len(bars)
     return (
-        f'<figure>{title}<svg viewBox="0 0 {width} {size}" role="img" aria-label="{escape(histogram.field)}">'
-        f"{''.join(bars)}</svg></figure>"
+        f'<figure>{title}<svg viewBox="0 0 {width} {size}" role="img" aria-label="{escape(name)}">'
+        f"{''.join(parts)}</svg></figure>"
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark.factory._errors import ConfigError
+from safetensors_spark.factory._places import parquet_file
+from safetensors_spark.factory._stream_shards import is_sum_of_shards
 from safetensors_spark.factory._stream_version import version_of_stream
 from safetensors_spark.pipeline._source import SourceShard
 
@@ -56,20 +57,27 @@ class Stream:
 
     Attributes:
         features: of all of its rows: some of them may not tell the type of a column that is null in them.
+        epoch: what the library forgets of a stream when it makes another one of it.
     """
 
     stream: Any
     version: str
     features: Any
+    epoch: int
 
     def tables(self) -> Iterator[pa.Table]:
         if self.stream._ex_iterable.iter_arrow is not None:
-            yield from self.stream.with_format("arrow").iter(batch_size=_ROWS)
+            yield from self._of_epoch(self.stream.with_format("arrow")).iter(batch_size=_ROWS)
             return
         # The library would make a table of each row, in which the type of a null is not known.
         known = self.stream.features is not None
-        for batch in (self.stream.decode(False) if known else self.stream).iter(batch_size=_ROWS):
+        stream = self.stream.decode(False) if known else self.stream
+        for batch in self._of_epoch(stream).iter(batch_size=_ROWS):
             yield self._table(batch)
+
+    def _of_epoch(self, stream: Any) -> Any:
+        stream.set_epoch(self.epoch)
+        return stream
 
     def _table(self, batch: dict[str, list[Any]]) -> pa.Table:
         from datasets.arrow_writer import OptimizedTypedSequence
@@ -92,20 +100,23 @@ class Stream:
 
 @dataclass(frozen=True)
 class StageFile:
-    """A file that a stage has written."""
+    """A file that a stage has written.
+
+    Attributes:
+        schema: of its rows; the file has lists where that has lists of some length.
+    """
 
     path: str
     version: str
+    schema: pa.Schema
 
     def tables(self) -> Iterator[pa.Table]:
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-        with pq.ParquetFile(self.path) as file:
+        with parquet_file(self.path) as file:
             for batch in file.iter_batches(_ROWS * 16):
-                yield pa.Table.from_batches([batch])
+                yield pa.Table.from_batches([batch]).cast(self.schema)
 
     def __fingerprint__(self) -> str:
-        return f"{Path(self.path).name} {self.version}"
+        return self.version
 
 
 @dataclass(frozen=True)
@@ -122,23 +133,29 @@ class ShardSource:
 
 
 def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
-    """The shards of a dataset: of a stream its own, else ranges of rows of about so many bytes.
+    """The shards of a dataset: of a stream its own, if their rows are the stream's; else ranges of rows of about so
+    many bytes.
 
     Raises `TypeError` for what is no dataset of Hugging Face's library.
     """
     import datasets
 
     if isinstance(dataset, datasets.IterableDataset):
-        count = dataset.num_shards
+        count = dataset.num_shards if is_sum_of_shards(dataset._ex_iterable) else 1
         parts = (dataset.shard(count, number) for number in range(count)) if count > 1 else iter([dataset])
         features = features_of(dataset)
-        return [Stream(part, version_of_stream(part), features) for part in parts]
+        return [Stream(part, version_of_stream(part, dataset.epoch), features, dataset.epoch) for part in parts]
     if isinstance(dataset, datasets.DatasetDict | datasets.IterableDatasetDict):
         raise TypeError(
             f"a pipeline takes one split of a dataset: name one of {', '.join(dataset)}, `dataset['train']`"
         )
     if not isinstance(dataset, datasets.Dataset):
         raise TypeError(f"a pipeline takes a datasets.Dataset or IterableDataset, not {type(dataset).__name__}")
+    if dataset.format["type"] == "custom":
+        raise ConfigError(
+            "the dataset has a transform, which is applied when rows are looked at and is no part of them. Apply it by "
+            "`map`, or take it off by `reset_format`."
+        )
     if not len(dataset):
         return []
     row = max(1, dataset.data.nbytes // max(1, dataset.data.num_rows))

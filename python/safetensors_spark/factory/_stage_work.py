@@ -52,7 +52,22 @@ class StageWork:
     def config(self) -> str:
         """A fingerprint of what decides the output beside the rows."""
         sizes = (self.sizes.window, self.sizes.file)
-        return fingerprint([self.stage.config, self.code, str(self.schema), sizes])
+        stage = self.stage
+        return fingerprint([stage.config, stage.on_error, stage.provenance, self.code, str(self.schema), sizes])
+
+    @cached_property
+    def generation(self) -> int:
+        """Tells files of this run from those of the stage that it replaces, where the configuration is the same."""
+        there = self.before if self.mode == "incremental" else read_manifest(self.folder)
+        if there is None or there["config_hash"] != self.config:
+            return 0
+        known = int(there.get("generation", 0))
+        return known if self.mode == "incremental" else 1 - known
+
+    @cached_property
+    def naming(self) -> str:
+        """What of the stage is in the names of its files."""
+        return f"{self.config} {self.generation}" if self.generation else self.config
 
     @cached_property
     def head(self) -> dict[str, Any]:
@@ -61,8 +76,11 @@ class StageWork:
             "pipeline": self.pipeline,
             "stage": self.stage.name,
             "config": self.stage.config,
+            "on_error": self.stage.on_error,
+            "provenance": self.stage.provenance,
             "config_hash": self.config,
             "code_hash": self.code,
+            "generation": self.generation,
             "scores": {one.id: list(one.writes) for one in self.stage.operators if isinstance(one, Score | Evaluator)},
             "operator_versions": {one.id: one.version for one in self.stage.operators},
         }
@@ -78,6 +96,9 @@ class StageWork:
         if self.before is None or self.before["config_hash"] == self.config:
             return []
         found = differences(self.before["config"], self.head["config"])
+        for name in ("on_error", "provenance"):
+            if (now := self.head[name]) != (was := self.before.get(name)):
+                found.append(f"`{name}` is {now!r}, and was {was!r}")
         if self.before["code_hash"] != self.head["code_hash"]:
             found.append("the code of operators, or a file that they read, has changed")
         return found or ["columns or sizes differ"]
@@ -85,8 +106,13 @@ class StageWork:
     @cached_property
     def records(self) -> list[dict[str, Any] | None]:
         """For each shard the record of what an earlier run has made of it; None for one that is to be made."""
-        kept = {} if self.before is None else {record["input"]: record for record in self.before["shards"]}
-        return [kept.get(input_id(self.config, shard)) for shard in self.shards]
+        kept = {} if self.before is None else {record["shard"]: record for record in self.before["shards"]}
+        # Names of files have the number of the shard, so a shard in another place is made again.
+        found = [kept.get(number) for number in range(len(self.shards))]
+        return [
+            one if one is not None and one["input"] == input_id(self.naming, shard) else None
+            for one, shard in zip(found, self.shards, strict=True)
+        ]
 
     @property
     def is_whole(self) -> bool:
@@ -102,10 +128,15 @@ class StageWork:
             )
 
 
-def outputs_of(folder: str, manifest: dict[str, Any]) -> list[InputShard]:
+def outputs_of(folder: str, manifest: dict[str, Any], schema: pa.Schema) -> list[InputShard]:
     """The files of a stage, which are the shards of the next one."""
     return [
-        StageFile(f"{folder}/{DATA}/{one['file']}", f"{one['rows']} {one['bytes']}")
+        StageFile(
+            f"{folder}/{DATA}/{one['file']}",
+            # The name ends with what the rows were made of and how, which their number and size alone do not tell.
+            f"{one['file'].split('-', 2)[2]} {one['rows']} {one['bytes']}",
+            schema,
+        )
         for record in manifest["shards"]
         for one in record["files"]
     ]

@@ -12,9 +12,11 @@ from safetensors_spark.pipeline._fingerprint import fingerprint
 _OF_READERS = {"_state_dict", "_owned_loops_and_tasks", "decoding_pool", "token_per_repo_id"}
 
 
-def version_of_stream(stream: Any) -> str:
-    """A fingerprint of the stream's chain of iterables. A generator's rows are known by its code and arguments."""
-    return fingerprint(list(_parts(stream._ex_iterable)))
+def version_of_stream(stream: Any, epoch: int) -> str:
+    """A fingerprint of the stream's chain of iterables, its epoch, and the node that it is for. A generator's rows are
+    known by its code and arguments.
+    """
+    return fingerprint([epoch, stream._distributed, list(_parts(stream._ex_iterable))])
 
 
 def _parts(iterable: Any) -> Iterator[Any]:

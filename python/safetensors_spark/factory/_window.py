@@ -6,7 +6,8 @@ until the window is done, so that what is dropped can be kept beside the output.
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,7 +16,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from safetensors_spark.factory._apply import check_fields, checked, columns_of, named, reasons_of
+from safetensors_spark.factory._apply import Outcome, check_fields, outcome
 from safetensors_spark.factory._errors import ContractError
 from safetensors_spark.factory._fields import (
     DROPPED_BECAUSE,
@@ -24,8 +25,11 @@ from safetensors_spark.factory._fields import (
     REFINED_BY,
     with_name,
 )
-from safetensors_spark.factory._operator import Filter, Generator, NewRows, Operator, Refiner
+from safetensors_spark.factory._operator import Filter, Generator, Operator, Refiner
 from safetensors_spark.factory._runner import run_here
+
+# Calls an operator with a batch, here or in an actor, as `outcome` does.
+Call = Callable[[Operator, pa.RecordBatch, bool], Outcome]
 
 
 @dataclass
@@ -34,61 +38,108 @@ class Window:
 
     Attributes:
         kept: the rows that are left.
-        dropped: in their order, with the operator that dropped each, and why, and the fields they had then or since.
+        answer: calls an operator with a batch.
+        dropped: in their order, with the operator that dropped each, and why, and the fields they had then.
         rows_in: by operator, how many rows it got.
         rows_dropped: by operator.
+        seconds: by operator, in its calls.
+        buckets: by operator, how many rows a sample has kept (true) and dropped of each bucket.
     """
 
     kept: pa.Table
+    answer: Call
     dropped: list[pa.Table] = field(default_factory=list)
     rows_in: Counter[str] = field(default_factory=Counter)
     rows_dropped: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    buckets: dict[str, Counter[tuple[str, bool]]] = field(default_factory=dict)
+
+    def call(self, operator: Operator, batch: pa.RecordBatch, quarantine: bool) -> Outcome:
+        """Call an operator, and count what it does."""
+        started = time.monotonic()
+        found = self.answer(operator, batch, quarantine)
+        self.seconds[operator.id] += time.monotonic() - started
+        self.rows_in[operator.id] += batch.num_rows
+        if found.buckets:
+            self.buckets.setdefault(operator.id, Counter()).update(found.buckets)
+        return found
 
 
-def run_window(table: pa.Table, operators: Sequence[Operator]) -> Window:
-    """Run the operators, which are loaded, on the rows of a table."""
-    window = Window(table)
+def run_window(table: pa.Table, operators: Sequence[Operator], quarantine: bool, call: Call = outcome) -> Window:
+    """Run the operators, which are loaded, on the rows of a table.
+
+    Args:
+        quarantine: drop rows for which an operator raises.
+        call: calls one with a batch.
+    """
+    window = Window(table, call)
     for makes_rows, some in groupby(operators, key=lambda operator: isinstance(operator, Generator)):
         if makes_rows:
             for operator in some:
-                check_fields(operator, window.kept.column_names)
-                window.rows_in[operator.id] += window.kept.num_rows
-                window.kept = _generated(window.kept, operator)
+                _generate(window, operator, quarantine)
+        elif isinstance(first := (segment := list(some))[0], Filter) and len(segment) == 1:
+            _filter(window, first, quarantine)
         else:
-            _run_segment(window, list(some))
+            _run_segment(window, segment, quarantine)
     return window
 
 
-def _generated(table: pa.Table, operator: Operator) -> pa.Table:
-    batch = _batch(table.select(list(operator.reads)))
-    with named(operator):
-        found = operator.generate(batch)  # type: ignore[attr-defined]
-    if isinstance(found, NewRows):
-        parents = pa.array(found.parents, pa.int64())
-        columns = checked(operator, found.columns, len(parents))
-        # New rows stand behind the row that they are made of.
-        order = pc.array_sort_indices(pc.add(parents, 0)) if len(parents) else parents
-        origin = pa.concat_arrays([pa.array(range(table.num_rows), pa.int64()), parents.take(order)])
-        places = pc.sort_indices(
-            pa.table({"row": origin, "new": [False] * table.num_rows + [True] * len(parents)}),
-            sort_keys=[("row", "ascending"), ("new", "ascending")],
-        )
-        made = {
-            name: pa.concat_arrays([pa.nulls(table.num_rows, column.type), column.take(order)])
-            for name, column in columns.items()
-        }
-        rows = table.take(origin.take(places))
-        for name, column in made.items():
-            rows = rows.append_column(name, column.take(places))
-        is_new = pc.greater_equal(places, table.num_rows)
-        return with_name(rows, GENERATED_BY, operator.id, is_new)
-    columns = checked(operator, found, table.num_rows)
+def _filter(window: Window, operator: Filter, quarantine: bool) -> None:
+    """Run a filter alone, such as that of duplicates, which needs no plan."""
+    table = window.kept
+    check_fields(operator, table.column_names)
+    _check_reads(operator)
+    reasons = window.call(operator, _batch(table.select(list(operator.reads))), quarantine).reasons
+    because = reasons.drop_null()
+    _drop(window, table.filter(pc.is_valid(reasons)), [operator.id] * len(because), because)
+    window.kept = table.filter(pc.is_null(reasons))
+
+
+def _check_reads(operator: Operator) -> None:
+    if not operator.reads:
+        raise ContractError(f"{operator.id} reads no field, so it cannot know of any row.")
+
+
+def _generate(window: Window, operator: Operator, quarantine: bool) -> None:
+    table = window.kept
+    check_fields(operator, table.column_names)
+    found = window.call(operator, _batch(table.select(list(operator.reads))), quarantine)
+    has_failed, reasons = pc.is_valid(found.reasons), found.reasons.drop_null()
+    _drop(window, table.filter(has_failed), [operator.id] * len(reasons), reasons)
+    if found.columns is None:
+        columns = {name: pa.nulls(table.num_rows, kind) for name, kind in operator.writes.items()}
+        rows, is_new, stays = table, None, pc.invert(has_failed)
+    elif found.parents is None:
+        rows, is_new, columns, stays = table, None, found.columns, pc.invert(has_failed)
+    else:
+        rows, is_new, columns, places = _with_new_rows(table, found.parents, found.columns)
+        stays = pc.invert(has_failed.take(places))
     for name, column in columns.items():
-        table = table.append_column(name, column)
-    return with_name(table, GENERATED_BY, operator.id)
+        rows = rows.append_column(name, column)
+    window.kept = with_name(rows, GENERATED_BY, operator.id, is_new).filter(stays)
 
 
-def _run_segment(window: Window, operators: Sequence[Operator]) -> None:
+def _with_new_rows(
+    table: pa.Table, parents: pa.Array, columns: dict[str, pa.Array]
+) -> tuple[pa.Table, pa.Array, dict[str, pa.Array], pa.Array]:
+    """The table with new rows behind those that they are made of; which are new; their columns, null in the others;
+    and for each row the number of the one that it is made of, or was.
+    """
+    order = pc.array_sort_indices(parents)
+    origin = pa.concat_arrays([pa.array(range(table.num_rows), pa.int64()), parents.take(order)])
+    places = pc.sort_indices(
+        pa.table({"row": origin, "new": [False] * table.num_rows + [True] * len(parents)}),
+        sort_keys=[("row", "ascending"), ("new", "ascending")],
+    )
+    made = {
+        name: pa.concat_arrays([pa.nulls(table.num_rows, column.type), column.take(order)]).take(places)
+        for name, column in columns.items()
+    }
+    origin = origin.take(places)
+    return table.take(origin), pc.greater_equal(places, table.num_rows), made, origin
+
+
+def _run_segment(window: Window, operators: Sequence[Operator], quarantine: bool) -> None:
     """Run operators that make no rows, as one plan of Daft."""
     import daft
     from daft.functions import to_struct
@@ -97,7 +148,7 @@ def _run_segment(window: Window, operators: Sequence[Operator]) -> None:
 
     table = window.kept
     names = list(table.column_names)
-    inputs = {name for operator in operators for name in operator.reads if name in names}
+    inputs = {name for operator in operators for name in (*operator.reads, *_before(operator)) if name in names}
     # Names with dots mean fields of structs to Daft.
     places = {name: f"f{number}" for number, name in enumerate(names)}
     plan = daft.from_arrow(
@@ -106,38 +157,29 @@ def _run_segment(window: Window, operators: Sequence[Operator]) -> None:
             | {"dropped": pa.nulls(table.num_rows, pa.string()), "row": pa.array(range(table.num_rows), pa.int64())}
         )
     )
-    refined: list[str] = []
     for number, operator in enumerate(operators):
         check_fields(operator, names)
-        reads = [daft.col(places[name]).alias(f"c{at}") for at, name in enumerate(operator.reads)]
-        argument = to_struct(daft.col("dropped").alias("dropped"), *reads)
-        count = _counting(window, operator)
-        if isinstance(operator, Filter):
-            call = daft.func.batch(return_dtype=daft.DataType.string())(_filtering(operator, count))
-            plan = plan.with_column("dropped", call(argument))
-            continue
+        fields = [*operator.reads, *_before(operator)]
+        some = [daft.col(places[name]).alias(f"c{at}") for at, name in enumerate(fields)]
         writes = {name: f"w{number}_{at}" for at, name in enumerate(operator.writes)}
-        kind = pa.struct([pa.field(writes[name], of) for name, of in operator.writes.items()])
-        call = daft.func.batch(return_dtype=daft.DataType.from_arrow_type(kind))(_making(operator, kind, count))
-        plan = plan.with_column("made", call(argument))
-        plan = plan.with_columns({place: plan["made"][place] for place in writes.values()}).exclude("made")
-        if isinstance(operator, Refiner):
-            refined.append(operator.id)
+        kind = pa.struct(
+            [pa.field("dropped", pa.string()), *(pa.field(writes[name], of) for name, of in operator.writes.items())]
+        )
+        call = daft.func.batch(return_dtype=daft.DataType.from_arrow_type(kind))(
+            _calling(operator, kind, window, quarantine)
+        )
+        plan = plan.with_column("made", call(to_struct(daft.col("dropped").alias("dropped"), *some)))
+        plan = plan.with_columns({name: plan["made"][name] for name in ("dropped", *writes.values())}).exclude("made")
         places |= writes
         names += [name for name in writes if name not in names]
     found = plan.to_arrow()
     if not _in_order(found.column("row")):
         found = found.sort_by("row")
-    _take(window, operators, names, places, found, refined)
+    _take(window, operators, names, places, found)
 
 
 def _take(
-    window: Window,
-    operators: Sequence[Operator],
-    names: Sequence[str],
-    places: dict[str, str],
-    found: pa.Table,
-    refined: Sequence[str],
+    window: Window, operators: Sequence[Operator], names: Sequence[str], places: dict[str, str], found: pa.Table
 ) -> None:
     before = window.kept
     written = {name: kind for operator in operators for name, kind in operator.writes.items()}
@@ -146,67 +188,92 @@ def _take(
         for name in names
     }
     whole = pa.table(columns) if columns else before
-    for name in refined:
-        whole = with_name(whole, REFINED_BY, name)
     dropped = found.column("dropped").combine_chunks()
+    # An operator's id and its reason, divided by what neither has.
+    told = [one and one.split(_DIVIDER, 1) for one in dropped.to_pylist()]
+    order = {operator.id: number for number, operator in enumerate(operators)}
+    for operator in operators:
+        if isinstance(operator, Refiner):
+            is_refined = [one is None or order[one[0]] > order[operator.id] for one in told]
+            whole = with_name(whole, REFINED_BY, operator.id, pa.array(is_refined, pa.bool_()))
     window.kept = whole.filter(pc.is_null(dropped))
-    lost = whole.filter(pc.is_valid(dropped))
-    if lost.num_rows:
-        # An operator's id and its reason, divided by what neither has.
-        told = [one.split(_DIVIDER, 1) for one in dropped.drop_null().to_pylist()]
-        window.rows_dropped.update(name for name, _ in told)
-        lost = lost.append_column(DROPPED_BY, pa.array([name for name, _ in told], pa.string()))
-        lost = lost.append_column(DROPPED_BECAUSE, pa.array([reason for _, reason in told], pa.string()))
-        window.dropped.append(lost)
+    there = [one for one in told if one is not None]
+    reasons = pa.array([reason for _, reason in there], pa.string())
+    _drop(window, whole.filter(pc.is_valid(dropped)), [name for name, _ in there], reasons)
+
+
+def _drop(window: Window, rows: pa.Table, by: Sequence[str], because: pa.Array) -> None:
+    """Keep rows with the id of the operator that has dropped each, and its reason."""
+    if not rows.num_rows:
+        return
+    window.rows_dropped.update(by)
+    rows = rows.append_column(DROPPED_BY, pa.array(by, pa.string()))
+    window.dropped.append(rows.append_column(DROPPED_BECAUSE, because))
 
 
 _DIVIDER = "\x1f"
 
 
-def _counting(window: Window, operator: Operator) -> Callable[[int], None]:
-    def count(rows: int) -> None:
-        window.rows_in[operator.id] += rows
-
-    return count
+def _before(operator: Operator) -> Sequence[str]:
+    """The fields whose values an operator gets beside those that it reads, since dropped rows keep them."""
+    return tuple(operator.writes) if isinstance(operator, Refiner) else ()
 
 
-def _filtering(operator: Filter, count: Callable[[int], None]) -> Callable[[Any], Any]:
+class _Here:
+    """What a function of Daft uses in this process. Daft looks whether the function can be pickled, which would copy
+    the rows of the window, and models.
+    """
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def __reduce__(self) -> Any:
+        return _Here, ()
+
+
+def _calling(operator: Operator, kind: pa.StructType, window: Window, quarantine: bool) -> Callable[[Any], Any]:
+    """A function of Daft: from rows, and why each was dropped, to what the operator writes, and why each is dropped."""
+    here = _Here(operator, window)
+
     def call(packed: Any) -> pa.Array:
-        batch, dropped, alive = _unpacked(operator, packed)
-        count(batch.num_rows)
-        with named(operator):
-            reasons = reasons_of(operator, batch)
-        told = pc.binary_join_element_wise(pa.scalar(operator.id), reasons, _DIVIDER)
-        return told if alive is None else pc.coalesce(dropped, _spread(told, alive))
+        operator, window = here.values
+        struct = packed.to_arrow()
+        dropped, *columns = struct.flatten()
+        dropped = dropped.cast(pa.string())
+        reads = list(operator.reads)
+        _check_reads(operator)
+        batch = pa.RecordBatch.from_arrays(columns[: len(reads)], names=reads)
+        alive = pc.is_null(dropped)
+        is_whole = dropped.null_count == len(dropped)
+        if not is_whole:
+            batch = batch.filter(alive)
+        found = window.call(operator, batch, quarantine)
+        told = pc.binary_join_element_wise(pa.scalar(operator.id), found.reasons, _DIVIDER)
+        made = [pa.nulls(batch.num_rows, of) for of in operator.writes.values()]
+        if found.columns is not None:
+            made = list(found.columns.values())
+        if not is_whole:
+            told = pc.coalesce(dropped, _spread(told, alive))
+            made = [_spread(column, alive) for column in made]
+        for at, old in enumerate(columns[len(reads) :]):
+            made[at] = _where(pc.is_null(told), made[at], old)
+        return pa.StructArray.from_arrays([told, *made], fields=list(kind))
 
     return call
 
 
-def _making(operator: Operator, kind: pa.StructType, count: Callable[[int], None]) -> Callable[[Any], Any]:
-    def call(packed: Any) -> pa.Array:
-        batch, _, alive = _unpacked(operator, packed)
-        count(batch.num_rows)
-        with named(operator):
-            columns = list(columns_of(operator, batch).values())
-        if alive is not None:
-            columns = [_spread(column, alive) for column in columns]
-        return pa.StructArray.from_arrays(columns, fields=list(kind))
-
-    return call
-
-
-def _unpacked(operator: Operator, packed: Any) -> tuple[pa.RecordBatch, pa.Array, pa.Array | None]:
-    """The rows that an operator gets, which no filter has dropped; the reasons so far; and which rows they are."""
-    struct = packed.to_arrow()
-    dropped, *columns = struct.flatten()
-    dropped = dropped.cast(pa.string())
-    batch = pa.RecordBatch.from_arrays(columns, names=list(operator.reads)) if columns else None
-    if batch is None:
-        raise ContractError(f"{operator.id} reads no field, so it cannot know of any row.")
-    if dropped.null_count == len(dropped):
-        return batch, dropped, None
-    alive = pc.is_null(dropped)
-    return batch.filter(alive), dropped, alive
+def _where(is_new: pa.Array, new: pa.Array, old: pa.Array) -> pa.Array:
+    """The new values at some rows, the old ones at others. `if_else` of Arrow does not know all types."""
+    if pc.all(is_new).as_py() is not False:
+        return new
+    if old.type != new.type:
+        try:
+            old = old.cast(new.type)
+        except pa.ArrowException:
+            # A refiner has made another type of it.
+            return new
+    rows = pa.array(range(len(new)), pa.int64())
+    return pa.concat_arrays([new, old]).take(pc.add(rows, pc.if_else(is_new, 0, len(new))))
 
 
 def _spread(column: pa.Array, alive: pa.Array) -> pa.Array:

@@ -27,6 +27,21 @@ def windows(tables: Iterable[pa.Table], window_bytes: int) -> Iterator[pa.Table]
         yield pa.concat_tables(pending)
 
 
+def in_parquet(kind: pa.DataType) -> pa.DataType:
+    """The type of a file's column for values of a type: lists of some length are lists.
+
+    Before release 26, Arrow does not read lists of a fixed length again if one of them is null.
+    """
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([one.with_type(in_parquet(one.type)) for one in kind.fields])
+    if types.is_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(in_parquet(kind.value_type)))
+    if types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(in_parquet(kind.value_type)))
+    return kind
+
+
 class ParquetFiles:
     """Files in a folder, which end where they have enough bytes of Arrow. Each appears when it is whole.
 
@@ -45,6 +60,8 @@ class ParquetFiles:
         return self
 
     def write(self, table: pa.Table) -> None:
+        fields = [one.with_type(in_parquet(one.type)) for one in table.schema]
+        table = table.cast(pa.schema(fields, table.schema.metadata))
         # Not all of a table goes to one file, however large it is.
         step = max(1, table.num_rows * self._limit // max(1, table.nbytes))
         for begin in range(0, table.num_rows, step):

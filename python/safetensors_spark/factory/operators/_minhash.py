@@ -9,13 +9,14 @@ have the same one with each version, machine and process. What is a letter, Pyth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
+
+from safetensors_spark.factory.operators._remembered import Remembered
 
 Hashes = NDArray[np.uint64]
 Signatures = NDArray[np.uint32]
@@ -25,7 +26,6 @@ NO_WORDS = 2**32 - 1
 
 _WORD = re.compile(r"\w+")
 _SHINGLES_AT_ONCE = 1024
-_TEXTS_AT_ONCE = 512
 
 
 def signatures(texts: Sequence[str | None], num_perm: int = 128, ngram: int = 5, seed: int = 0) -> Signatures:
@@ -43,16 +43,9 @@ def signatures(texts: Sequence[str | None], num_perm: int = 128, ngram: int = 5,
         raise ValueError(f"num_perm is {num_perm} and ngram is {ngram}, expected 1 or more")
     found = np.full((len(texts), num_perm), NO_WORDS, np.uint32)
     factors, addends = _permutations(num_perm, seed)
-    known: dict[str, int] = {}
-    for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        words = [_WORD.findall(text.lower()) if text else [] for text in texts[first : first + _TEXTS_AT_ONCE]]
-        hashes = _hashes_of(words, known)
-        start = 0
-        for row, some in enumerate(words, first):
-            if some:
-                shingles = _shingles(hashes[start : start + len(some)], ngram)
-                found[row] = _smallest(shingles, factors, addends)
-            start += len(some)
+    for row, text in enumerate(texts):
+        if text and len(words := _hashes_of(text)):
+            found[row] = _smallest(_shingles(words, ngram), factors, addends)
     return found
 
 
@@ -104,13 +97,23 @@ def bands_for(threshold: float, num_perm: int = 128) -> tuple[int, int]:
     return min(fitting, key=error)
 
 
-def _hashes_of(texts: Iterable[list[str]], known: dict[str, int]) -> Hashes:
-    """A hash of each word of all texts. Those that are known are not hashed again, since most words are few."""
-    words = list(chain.from_iterable(texts))
-    for word in set(words).difference(known):
-        digest = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        known[word] = int.from_bytes(digest, "little")
-    return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+def _hashes_of(text: str) -> Hashes:
+    """A hash of each word."""
+    # No word crosses white space.
+    return np.frombuffer(b"".join(map(_packed.__getitem__, text.lower().split())), np.uint64)
+
+
+def _hashes_in(part: str) -> bytes:
+    """A hash of each word of what stands between blanks, 8 bytes each."""
+    words = (word.encode("utf-8", "surrogatepass") for word in _WORD.findall(part))
+    return np.array([_number(blake2b(word, digest_size=8).digest()) for word in words], np.uint64).tobytes()
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest, "little")
+
+
+_packed = Remembered(_hashes_in)
 
 
 def _shingles(words: Hashes, ngram: int) -> NDArray[np.uint32]:
@@ -138,7 +141,7 @@ def _smallest(shingles: NDArray[np.uint32], factors: Signatures, addends: Signat
 def _permutations(num_perm: int, seed: int) -> tuple[Signatures, Signatures]:
     """Permutations x -> factor * x + addend of the 32-bit numbers: an odd factor makes it one."""
     counter = np.arange(2 * num_perm, dtype=np.uint64)
-    start = int.from_bytes(blake2b(str(seed).encode(), digest_size=8).digest(), "little")
+    start = _number(blake2b(str(seed).encode(), digest_size=8).digest())
     numbers = (_mixed(counter * _ODD + np.uint64(start)) >> np.uint64(32)).astype(np.uint32)
     return numbers[:num_perm] | np.uint32(1), numbers[num_perm:]
 

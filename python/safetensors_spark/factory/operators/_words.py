@@ -7,14 +7,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from safetensors_spark.factory.operators._remembered import Remembered
 
 # URLs, numbers, addresses and rules of dashes are one word each, a contraction such as `don't` is two, and other marks
 # are words of their own: so the tokenizer of spaCy divides English, which published pipelines use.
 _WORD = re.compile(
     r"(?:https?://|www\.)[^\s)>\]]+|\d+(?:[.,:]\d+)+|['’]?\w+(?:[/@]\w+|\.[a-z0-9]\w*)*|-{2,}|\.{2,}|[^\w\s]"
 )
-# The end of a sentence, if something follows. What stands before a dot may be an abbreviation.
-_END = re.compile(r"(\S*?)([.!?。！？]+)[\"'”’)\]»]*\s+(?=\S)")
+# The end of a sentence. What stands before a dot may be an abbreviation.
+_END = re.compile(r"(\S*?)([.!?。！？]+)[\"'”’)\]»]*")
 _ABBREVIATIONS = frozenset(
     [
         "mr",
@@ -50,15 +56,37 @@ _ABBREVIATIONS = frozenset(
 )
 
 
+# Of words: a hash, their characters, and what kind they are. A hash differs from run to run, but not in one.
+_PACKED = np.dtype([("hash", np.int64), ("length", np.int32), ("kind", np.int32)])
+SYMBOL, NO_LETTER, LETTERS = 0, 1, 2
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text, and the marks between them."""
-    return _WORD.findall(text)
+    # None of the patterns crosses white space.
+    return list(chain.from_iterable(map(_divided, text.split())))
 
 
-def is_symbol(word: str) -> bool:
-    """Whether a word has no other characters than punctuation and signs."""
-    # Most words begin with a letter.
-    return not word[0].isalnum() and all(map(_is_mark, word))
+def packed_words_of(text: str) -> Any:
+    """The `words_of` a text, as an array of their `hash`, `length` and `kind`.
+
+    A `SYMBOL` has no other characters than punctuation and signs; others are of `LETTERS` if they have one at least.
+    """
+    return np.frombuffer(b"".join(map(_packed_words.__getitem__, text.split())), _PACKED)
+
+
+def _packed(part: str) -> bytes:
+    return np.array([(hash(word), len(word), _kind_of(word)) for word in _divided(part)], _PACKED).tobytes()
+
+
+def _divided(part: str) -> list[str]:
+    return _WORD.findall(part)
+
+
+def _kind_of(word: str) -> int:
+    if all(map(_is_mark, word)):
+        return SYMBOL
+    return LETTERS if any(map(str.isalpha, word)) else NO_LETTER
 
 
 @lru_cache(maxsize=4096)
@@ -68,8 +96,14 @@ def _is_mark(character: str) -> bool:
 
 def sentences_of(line: str) -> int:
     """How many sentences a line has."""
-    if not line.strip():
-        return 0
-    return 1 + sum(
-        1 for found in _END.finditer(line) if found[2] != "." or found[1].lower().lstrip("(\"'“") not in _ABBREVIATIONS
-    )
+    parts = line.split()
+    # The last one ends in any case.
+    return 1 + sum(map(_ends.__getitem__, parts[:-1])) if parts else 0
+
+
+def _ends_sentence(part: str) -> bool:
+    found = _END.fullmatch(part)
+    return found is not None and (found[2] != "." or found[1].lower().lstrip("(\"'“") not in _ABBREVIATIONS)
+
+
+_packed_words, _ends = Remembered(_packed), Remembered(_ends_sentence)

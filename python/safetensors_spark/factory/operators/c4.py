@@ -14,6 +14,7 @@ from safetensors_spark.factory.operators._words import sentences_of
 
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 _ENDS = (".", "?", "!", '"', "'")
+_LOREM_IPSUM, _JAVASCRIPT = "lorem ipsum", "javascript"
 _POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 
 
@@ -21,7 +22,7 @@ def _line(text: str, min_words: int, max_word: int) -> str | None:
     """A line without citations; None for one that is left out."""
     line = text.strip()
     words = line.split()
-    if any(len(word) > max_word for word in words):
+    if len(line) > max_word and max(map(len, words)) > max_word:
         return None
     if "[" in line:
         line = _CITATION.sub("", line)
@@ -30,8 +31,15 @@ def _line(text: str, min_words: int, max_word: int) -> str | None:
     return line
 
 
+def _may_speak_of(text: str, phrases: tuple[str, ...]) -> bool:
+    """Whether a line of the text may have one of these phrases: without citations, in small letters."""
+    small = text.lower()
+    # Without citations what stands around them is one phrase.
+    return "[" in text or any(map(small.__contains__, phrases))
+
+
 def _is_boilerplate(small: str) -> bool:
-    return "javascript" in small or any(map(small.__contains__, _POLICIES))
+    return _JAVASCRIPT in small or any(map(small.__contains__, _POLICIES))
 
 
 class C4Lines(Refiner):
@@ -61,8 +69,11 @@ class C4Lines(Refiner):
         return {self.field: [None if text is None else self._kept(text) for text in texts]}
 
     def _kept(self, text: str) -> str:
-        lines = (_line(line, self.min_words, self.max_word) for line in text.splitlines())
-        return "\n".join(line for line in lines if line is not None and not _is_boilerplate(line.lower())).strip()
+        found = (_line(line, self.min_words, self.max_word) for line in text.splitlines())
+        lines = [line for line in found if line is not None]
+        if _may_speak_of(text, (_JAVASCRIPT, *_POLICIES)):
+            lines = [line for line in lines if not _is_boilerplate(line.lower())]
+        return "\n".join(lines).strip()
 
 
 class C4Quality(TextFilter):
@@ -82,15 +93,15 @@ class C4Quality(TextFilter):
     max_word: int = Field(default=1000, ge=1, description="So many characters has a word at most.")
 
     def reason(self, text: str) -> str | None:
-        sentences = 0
+        sentences, may_speak = 0, _may_speak_of(text, (_LOREM_IPSUM, _JAVASCRIPT, *_POLICIES))
         for whole in text.splitlines():
             line = _line(whole, self.min_words, self.max_word)
             if line is None:
                 continue
-            small = line.lower()
-            if "lorem ipsum" in small:
-                return "lorem ipsum"
-            if "javascript" in small:
+            small = line.lower() if may_speak else ""
+            if _LOREM_IPSUM in small:
+                return _LOREM_IPSUM
+            if _JAVASCRIPT in small:
                 continue
             if "{" in line:
                 return "a curly bracket"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from safetensors_spark.factory.operators._quality import TextFilter, shown
-from safetensors_spark.factory.operators._words import is_symbol, words_of
+from safetensors_spark.factory.operators._words import LETTERS, SYMBOL, packed_words_of
 
 _ELLIPSES = ("...", "…")
 
@@ -39,16 +41,14 @@ class GopherQuality(TextFilter):
     )
 
     def reason(self, text: str) -> str | None:
-        return self.reason_of(text, words_of(text))
-
-    def reason_of(self, text: str, words: list[str]) -> str | None:
-        """As `reason`, by these words of the text."""
-        proper = [word for word in words if not is_symbol(word)]
-        if len(proper) < self.min_words or not proper:
-            return f"too few words: {len(proper)} < {self.min_words}"
-        if len(proper) > self.max_words:
-            return f"too many words: {len(proper)} > {self.max_words}"
-        length = sum(map(len, proper)) / len(proper)
+        words = packed_words_of(text)
+        lengths = words["length"][words["kind"] != SYMBOL]
+        proper = len(lengths)
+        if proper < self.min_words or not proper:
+            return f"too few words: {proper} < {self.min_words}"
+        if proper > self.max_words:
+            return f"too many words: {proper} > {self.max_words}"
+        length = int(lengths.sum()) / proper
         if length < self.min_mean_length:
             return f"words too short: {shown(length)} < {shown(self.min_mean_length)}"
         if length > self.max_mean_length:
@@ -71,12 +71,15 @@ class GopherQuality(TextFilter):
             return f"too many lines end with an ellipsis: {shown(ellipses)} > {shown(self.max_ellipses)}"
         return None
 
-    def _language(self, words: list[str]) -> str | None:
-        # Most words begin with a letter.
-        letters = sum(word[0].isalpha() or any(map(str.isalpha, word)) for word in words) / len(words)
+    def _language(self, words: Any) -> str | None:
+        letters = int((words["kind"] == LETTERS).sum()) / len(words)
         if letters < self.min_letters:
             return f"too few words with letters: {shown(letters)} < {shown(self.min_letters)}"
-        stop_words = len({*self.stop_words}.intersection(words))
+        stop_words, hashes = 0, words["hash"]
+        for word in {*self.stop_words}:
+            if stop_words >= self.min_stop_words:
+                return None
+            stop_words += bool((hashes == hash(word)).any())
         if stop_words < self.min_stop_words:
             return f"too few stop words: {stop_words} < {self.min_stop_words}"
         return None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from safetensors_spark.factory.operators._quality import TextFilter, repeated, shown
-from safetensors_spark.factory.operators._words import words_of
+from safetensors_spark.factory.operators._words import packed_words_of
 
-_PARAGRAPHS, _LINES = re.compile(r"\n{2,}"), re.compile(r"\n+")
 # Odd: so that each word tells in the hash of its n-gram.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -43,14 +41,14 @@ class GopherRepetition(TextFilter):
     )
 
     def reason(self, text: str) -> str | None:
-        return self._lines(text) or self.reason_of(text, words_of(text))
+        return self._parts(text) or self._grams(text)
 
-    def _lines(self, text: str) -> str | None:
+    def _parts(self, text: str) -> str | None:
         if not text:
             return "no text"
         for name, parts, number, share in (
-            ("paragraphs", _PARAGRAPHS.split(text.strip()), self.max_paragraphs, self.max_paragraph_characters),
-            ("lines", _LINES.split(text), self.max_lines, self.max_line_characters),
+            ("paragraphs", _paragraphs(text), self.max_paragraphs, self.max_paragraph_characters),
+            ("lines", _lines(text), self.max_lines, self.max_line_characters),
         ):
             count, characters = repeated(parts)
             if count / len(parts) > number:
@@ -59,30 +57,75 @@ class GopherRepetition(TextFilter):
                 return f"characters in repeated {name}: {shown(characters / len(text))} > {shown(share)}"
         return None
 
-    def reason_of(self, text: str, words: list[str]) -> str | None:
-        """What n-grams of these words of the text say."""
-        grams = _Grams(words)
+    def _grams(self, text: str) -> str | None:
+        grams = _Grams(packed_words_of(text))
         for size, share in sorted(self.top_grams.items()):
+            if grams.are_rare(size, min(self.top_grams), share, len(text)):
+                continue
             top = grams.most_frequent(size) / len(text)
             if top > share:
                 return f"characters of one {size}-gram: {shown(top)} > {shown(share)}"
+        sizes, shares = self.repeated_grams.keys(), self.repeated_grams.values()
+        if not sizes or grams.most_repeated(max(sizes), min(sizes)) / len(text) <= min(shares):
+            return None
         for size, share in sorted(self.repeated_grams.items()):
+            if grams.most_repeated(size, size) / len(text) <= share:
+                continue
             again = grams.repeated(size) / len(text)
             if again > share:
                 return f"characters in repeated {size}-grams: {shown(again)} > {shown(share)}"
         return None
 
 
-class _Grams:
-    """N-grams of words by 64-bit hashes, of which no two are equal by chance in texts of any length."""
+def _paragraphs(text: str) -> list[str]:
+    """What two line ends or more divide."""
+    text = text.strip()
+    # Of three line ends the third one is left.
+    return [part for each in text.split("\n\n") if (part := each.lstrip("\n"))] or [text]
 
-    def __init__(self, words: list[str]) -> None:
-        numbers: dict[str, int] = {}
-        ids = [numbers.setdefault(word, len(numbers)) for word in words]
-        # Spread over all bits.
-        self._ids = (np.array(ids, np.uint64) + np.uint64(1)) * _FACTOR
-        self._ends = np.concatenate([[0], np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))])
+
+def _lines(text: str) -> list[str]:
+    """What line ends divide, one or more."""
+    lines = text.split("\n")
+    # As where the pattern of line ends divides, what is before the first one and behind the last one counts.
+    return [lines[0], *filter(None, lines[1:-1]), *lines[-1:]] if "\n\n" in text else lines
+
+
+class _Grams:
+    """N-grams of words by 64-bit hashes, of which no two are equal by chance in texts of any length.
+
+    Most texts repeat little, which bounds tell that take less time than the shares themselves: what is true of n-grams
+    is true of longer ones, that are repeated where these are.
+    """
+
+    def __init__(self, words: Any) -> None:
+        # Spread over all bits, and those of equal words are equal in this process.
+        self._ids = words["hash"].astype(np.uint64) * _FACTOR
+        self._ends = np.zeros(len(words) + 1, np.int64)
+        np.cumsum(words["length"], out=self._ends[1:])
         self._hashes: dict[int, Any] = {1: self._ids}
+        self._sorted: dict[int, Any] = {}
+
+    def are_rare(self, size: int, least: int, share: float, characters: int) -> bool:
+        """Whether the most frequent one has no larger share, as n-grams of `least` words tell, or those of its size."""
+        lengths = self._ends[size:] - self._ends[:-size]
+        if not len(lengths):
+            return True
+        longest = int(lengths.max()) + size - 1
+        count = int(share * characters / longest)
+        if count < 1 or count * longest / characters > share:
+            return False
+        return not self._comes(least, count + 1) or not self._comes(size, count + 1)
+
+    def _comes(self, size: int, times: int) -> bool:
+        """Whether an n-gram comes so many times, two or more."""
+        found = self._in_order(size)
+        return bool((found[times - 1 :] == found[: 1 - times]).any())
+
+    def _in_order(self, size: int) -> Any:
+        if size not in self._sorted:
+            self._sorted[size] = np.sort(self._of(size))
+        return self._sorted[size]
 
     def most_frequent(self, size: int) -> int:
         """The characters of all occurrences of the most frequent one, with blanks. Of several it is the first."""
@@ -94,12 +137,34 @@ class _Grams:
         place = first[counts == count].min()
         return int((self._ends[place + size] - self._ends[place] + size - 1) * count)
 
+    def most_repeated(self, size: int, least: int) -> int:
+        """As many characters as `repeated` has at most: in n-grams whose first `least` words were there before."""
+        places = self._places(least)
+        if not len(places):
+            return 0
+        steps = np.zeros(len(self._ends) + size, np.int64)
+        steps[places] = 1
+        steps[places + size] -= 1
+        is_within = steps.cumsum()[: len(self._ids)] > 0
+        return int((self._ends[1:] - self._ends[:-1])[is_within].sum())
+
+    def _places(self, size: int) -> Any:
+        """Where n-grams begin that were there before."""
+        # Sorting is faster than what tells the order, and most texts have few that come again.
+        found, hashes = self._in_order(size), self._of(size)
+        again = found[1:][found[1:] == found[:-1]]
+        if not len(again):
+            return again
+        where = again.searchsorted(hashes)
+        where[where == len(again)] = 0
+        places = (again[where] == hashes).nonzero()[0]
+        is_new = np.ones(len(places), bool)
+        is_new[np.unique(hashes[places], return_index=True)[1]] = False
+        return places[is_new]
+
     def repeated(self, size: int) -> int:
         """The characters, without blanks, of those that were there before and do not overlap."""
-        hashes = self._of(size)
-        if len(np.unique(hashes)) == len(hashes):
-            return 0
-        found, seen, characters, place = hashes.tolist(), set[int](), 0, 0
+        found, seen, characters, place = self._of(size).tolist(), set[int](), 0, 0
         while place < len(found):
             if found[place] in seen:
                 characters += int(self._ends[place + size] - self._ends[place])

@@ -14,6 +14,9 @@ from safetensors_spark.factory._errors import ConfigError, ContractError
 from safetensors_spark.factory._expressions import columns_of, truth_of
 from safetensors_spark.factory._operator import Filter
 
+# What rows are in that are in none.
+_NONE = "no bucket"
+
 
 class Bucket(BaseModel):
     """Rows for which an expression is true, and how many of them to keep."""
@@ -38,7 +41,8 @@ class QuotaSample(Filter):
     bucket are dropped, unless `others` keeps a share of them. Whether a row is kept is computed from the value of `key`
     and the seed: equal values are kept or dropped together, in any order and any shards, and nothing is shuffled. So
     shares are reached approximately: of `n` rows of different keys within about `2 * sqrt(keep * (1 - keep) / n)`. A
-    row that a share of 0.1 keeps is kept by all larger ones.
+    row that a share of 0.1 keeps is kept by all larger ones. The stage's manifest and `factory report` tell the shares
+    and ratios that were reached.
 
     Where the output is to have given ratios of buckets, `QuotaSample.of_ratios` finds the shares from the buckets'
     sizes, which `QuotaSample.sizes` counts in the output of the stage before.
@@ -57,6 +61,8 @@ class QuotaSample(Filter):
         names = [bucket.name for bucket in value]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two buckets have the name {twice[0]!r}")
+        if _NONE in names:
+            raise ValueError(f"a bucket has the name {_NONE!r}, which rows in none of them have")
         return value
 
     @property
@@ -66,7 +72,7 @@ class QuotaSample(Filter):
 
     def reasons(self, batch: pa.RecordBatch) -> Any:
         places = self._buckets_of(batch)
-        shares = [(bucket.name, bucket.keep) for bucket in self.buckets] + [("no bucket", self.others)]
+        shares = [(bucket.name, bucket.keep) for bucket in self.buckets] + [(_NONE, self.others)]
         keys = batch.column(self.key)
         if not _is_key(keys.type):
             raise ContractError(
@@ -79,6 +85,14 @@ class QuotaSample(Filter):
             is_kept = share == 1 or (share > 0 and _drawn(start, key) < share)
             found.append(None if is_kept else f"sampled out of {name}, of which {share:.6g} is kept")
         return found
+
+    @property
+    def quotas(self) -> Mapping[str, float]:
+        return {bucket.name: bucket.keep for bucket in self.buckets} | {_NONE: self.others}
+
+    def bucket_of(self, batch: pa.RecordBatch) -> list[str]:
+        names = list(self.quotas)
+        return [names[place] for place in self._buckets_of(batch)]
 
     def _buckets_of(self, batch: pa.RecordBatch) -> list[int]:
         """For each row the place of its bucket; of a row in none, the number of buckets."""

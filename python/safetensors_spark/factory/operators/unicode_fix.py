@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -10,6 +11,9 @@ from pydantic import Field
 
 from safetensors_spark._extras import require
 from safetensors_spark.factory._operator import Columns, Refiner
+
+# What ftfy may change: all but printable ASCII, tabs and line ends, and entities. It would look at each line.
+_MAY_CHANGE = re.compile(r"[^\t\n -%'-~]")
 
 
 class UnicodeFix(Refiner):
@@ -44,4 +48,4 @@ class UnicodeFix(Refiner):
         # Without `explain`, which makes a list of what it has done.
         config = TextFixerConfig(normalization=self.normalization, uncurl_quotes=self.uncurl_quotes, explain=False)
         texts = batch.column(self.field).to_pylist()
-        return {self.field: [None if text is None else fix_text(text, config) for text in texts]}
+        return {self.field: [fix_text(text, config) if text and _MAY_CHANGE.search(text) else text for text in texts]}
