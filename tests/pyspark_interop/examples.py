@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from quick_jvm import OPTIONS
@@ -28,8 +28,8 @@ ENVIRONMENT = {
 }
 
 BLOCK = re.compile(r"^```(python|bash|sql)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# What a test must not run: it would install something else, or run all tests again.
-NOT_RUN = re.compile(r"^(pip install|make) .*\n", re.MULTILINE)
+# What a test must not run: it would install something else, or run what other tests do.
+NOT_RUN = re.compile(r"^(pip install|make|safetensors-spark demo) .*\n", re.MULTILINE)
 # The examples read their data here. The tests replace it by the current folder.
 DATA = re.compile(r"(?<=[`\"])/(data|models|mnt)/")
 
@@ -41,13 +41,13 @@ def block(page: str, text: str) -> str:
     return textwrap.dedent(found)
 
 
-def program(text: str, but: str | None = None) -> str:
-    """A page as one Python program, each line of which is where it is on the page, without blocks that have `but`."""
+def program(text: str, but: Sequence[str] = ()) -> str:
+    """A page as one Python program, whose lines keep their numbers, without blocks that have one of the texts `but`."""
     text = DATA.sub(f"{Path.cwd()}/", text)
     lines = [""] * (text.count("\n") + 1)
     for found in BLOCK.finditer(text):
         language, code = found.groups()
-        if but and but in code:
+        if any(one in code for one in but):
             continue
         begin = text.count("\n", 0, found.start(2))
         if language == "python":
@@ -60,20 +60,29 @@ def program(text: str, but: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def run(folder: Path, *pages: str, more: Mapping[str, str] | None = None, but: str | None = None) -> None:
+def run(folder: Path, *pages: str, more: Mapping[str, str] | None = None, but: Sequence[str] = ()) -> None:
     """Runs the examples of the pages in a folder; what fails is told with all that they printed.
 
-    `more` is for their environment. Blocks that have the text `but` are not run.
+    `more` is for their environment. Blocks that have one of the texts `but` are not run.
     """
     env = ENVIRONMENT | {"SAFETENSORS_SPARK_CACHE": str(folder / "cache")} | dict(more or {})
-    command = [sys.executable, __file__, *(["--but", but] if but else []), *pages]
+    command = [sys.executable, __file__, *(f"--but={one}" for one in but), *pages]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def run_file(folder: Path, name: str, more: Mapping[str, str] | None = None) -> str:
+    """Runs a file of `examples/` in a folder. Returns what it printed."""
+    env = ENVIRONMENT | {"SAFETENSORS_SPARK_CACHE": str(folder / "cache")} | dict(more or {})
+    command = [sys.executable, str(ROOT / "examples" / name)]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--but")
+    parser.add_argument("--but", action="append", default=[])
     parser.add_argument("pages", nargs="+")
     args = parser.parse_args()
     for page in args.pages:

@@ -109,7 +109,7 @@ def test_an_index_that_is_wrong_is_refused(
         open_store(copied.path)["a__x"]
     assert said in str(raised.value)
     assert f"{copied.path / INDEX} cannot be read" in str(raised.value)
-    assert "have a write with `generate_index` make it anew" in str(raised.value)
+    assert "have a write with `generate_index` rebuild it" in str(raised.value)
 
 
 def test_an_index_whose_bytes_are_damaged_is_refused_or_right(copied: Dataset) -> None:
