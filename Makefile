@@ -13,6 +13,15 @@ PYSPARK_JARS = .venv/lib/python*/site-packages/pyspark/jars .venv-spark4?/lib/py
 PUBLISH = UV_PROJECT_ENVIRONMENT=.venv-publish $(UV)
 PUBLISH_GROUPS = --no-default-groups --extra publish --group publish
 
+PIPELINE = UV_PROJECT_ENVIRONMENT=.venv-pipeline $(UV)
+PIPELINE_GROUPS = --no-default-groups --extra pipeline --extra vortex --group pipeline
+
+FACTORY = UV_PROJECT_ENVIRONMENT=.venv-factory $(UV)
+FACTORY_GROUPS = --no-default-groups --extra factory --extra factory-whylogs --extra factory-dagster --extra ray --group factory --group s3
+
+# As pytest has it.
+RELIABILITY_PATH = project:tests:tests/pyspark_interop:tests/python:tests/publish
+
 LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
 LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 
@@ -30,14 +39,14 @@ STEPS = check-python site test-interop test-scala test-processes test-python-uni
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
-  cluster failures filesystems full_disk fuzz memory python_stores read_failures sessions))
+  cluster failures filesystems full_disk fuzz memory python_stores read_failures reliability_of_spark sessions))
 
 .DEFAULT_GOAL := test
 # Two sbt in one clone disturb each other. The steps of `make test`, which run in a make of their own, do without that.
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: demo test fuzz soak bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
+.PHONY: demo test fuzz attack soak bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
   test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments build release-check jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
@@ -46,10 +55,18 @@ demo: jar $(UV)
 	@$(UV) run safetensors-spark demo
 	@PYTHONPATH=tests $(PUBLISH) run --quiet $(PUBLISH_GROUPS) python -m hub.demo demo/digits
 
-# Workers write 2,000 shards while the syncer is killed twenty times, or as SOAK says: two minutes.
-soak: jar $(UV)
-	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
-	@PYTHONPATH=tests .venv-publish/bin/python tests/publish/soak.py $(SOAK)
+# What the project withstands, in each environment, and the page of it. RELIABILITY="--only headers-python" is one of them,
+# "--scale 0.1" a tenth of all.
+attack soak: jar $(UV)
+	$(UV) sync
+	$(PUBLISH) sync $(PUBLISH_GROUPS)
+	$(PIPELINE) sync $(PIPELINE_GROUPS)
+	$(FACTORY) sync $(FACTORY_GROUPS)
+	@$(SBT) tests/Test/compile
+	@failed=0; for one in python: spark: publish:-publish pipeline:-pipeline factory:-factory; do \
+	  PYTHONPATH=$(RELIABILITY_PATH) .venv$${one#*:}/bin/python -m reliability $@ --environment $${one%:*} --record $(RELIABILITY) \
+	  || failed=1; \
+	done; PYTHONPATH=$(RELIABILITY_PATH) .venv/bin/python -m reliability.page && exit $$failed
 
 # Tables of how fast it is beside what else one could use; takes an hour and a half on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
@@ -146,7 +163,7 @@ test-publish: jar $(UV)
 # Pipelines: in an environment that has their extras alone.
 test-pipeline: jar $(UV)
 	@echo "== $@: pytest, pipelines"
-	UV_PROJECT_ENVIRONMENT=.venv-pipeline $(UV) sync --no-default-groups --extra pipeline --extra vortex --group pipeline
+	$(PIPELINE) sync $(PIPELINE_GROUPS)
 	@time .venv-pipeline/bin/python -m pytest tests/pipeline
 
 # On Spark, which the environment for development has.
@@ -163,8 +180,7 @@ test-ray: jar $(UV)
 # Curation: in an environment that has its extras alone, without Spark and PyTorch.
 test-factory: jar $(UV)
 	@echo "== $@: pytest, the factory"
-	UV_PROJECT_ENVIRONMENT=.venv-factory $(UV) sync --no-default-groups --extra factory --extra factory-whylogs \
-	  --extra factory-dagster --extra ray --group factory --group s3
+	$(FACTORY) sync $(FACTORY_GROUPS)
 	@time .venv-factory/bin/python -m pytest tests/factory
 
 # Operators that run models: PyTorch takes gigabytes, so they have an environment of their own, too.

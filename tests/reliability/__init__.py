@@ -1,1 +1,1 @@
-"""What the project withstands: attacks and soaks, run by `make attack` and `make soak`, and the page that tells their results."""
+"""What the project withstands: attacks and soaks, `make attack` and `make soak`, and the page of their results."""

@@ -25,11 +25,12 @@ class Check:
     Attributes:
         name: a few words with hyphens, unique, such as `hostile-headers`.
         kind: `attack` or `soak`.
-        environment: where it can run: `python` (`.venv`, without a JVM), `spark` (`.venv`), `publish`, `pipeline` or `factory`.
+        environment: where it can run: `python` (`.venv`, without a JVM), `spark` (`.venv`), `publish`, `pipeline` or
+            `factory`.
         what: what is done, as a phrase for the page.
         holds: what must hold, as a sentence for the page.
-        run: does it. Its argument is how much: 1.0 is the long form of `make attack` and `make soak`, about 0.01 the short
-            form of `make test`, which takes at most some seconds.
+        run: does it. Its argument is how much: 1.0 is the long form of `make attack` and `make soak`, about 0.01 the
+            short form of `make test`, which takes at most some seconds.
     """
 
     name: str
