@@ -26,7 +26,7 @@ LOADERS = UV_PROJECT_ENVIRONMENT=.venv-loaders $(UV)
 LOADERS_GROUPS = --quiet --no-default-groups --group spark41 --group loaders
 
 # What `--only` takes, by environment; `publish` has the third.
-BENCH_SPARK = write writer read shards
+BENCH_SPARK = write writer read shards growth memory
 BENCH_LOADERS = loaders sequences lookups
 BENCH_PIPELINES = pipelines
 BENCH_FACTORY = factory
@@ -68,7 +68,7 @@ attack soak: jar $(UV)
 	  || failed=1; \
 	done; PYTHONPATH=$(RELIABILITY_PATH) .venv/bin/python -m reliability.page && exit $$failed
 
-# Tables of how fast it is beside what else one could use; takes an hour and a half on a machine that does nothing else.
+# Tables of how fast it is beside what else one could use, as JSON in benchmarks/results and in docs/benchmarks.md; takes an hour and a half on a machine that does nothing else.
 # What loads training data runs in an environment of its own.
 bench: jar $(UV)
 	@$(if $(filter $(BENCH_LOADERS) $(BENCH_PIPELINES) $(BENCH_FACTORY) publish,$(BENCH)),true,$(UV) run python -m benchmarks $(BENCH))
@@ -82,8 +82,9 @@ bench: jar $(UV)
 	@$(if $(filter $(BENCH_SPARK) $(BENCH_LOADERS) $(BENCH_PIPELINES) publish,$(BENCH)),true,.venv-curation/bin/python -m benchmarks $(BENCH))
 
 # A table of how fast the functions are beside copying the same floats: some minutes, or as JMH says.
-jmh:
-	@$(SBT) "benchmarks/Jmh/runMain io.github.semyonsinchenko.safetensors.functions.FunctionsTable $(JMH)"
+jmh: jar $(UV)
+	@$(SBT) "benchmarks/Jmh/runMain io.github.semyonsinchenko.safetensors.functions.FunctionsTable $(JMH)" \
+	  | $(UV) run python -m benchmarks.functions $(JMH)
 
 # Everything that must hold before a merge: two steps at a time, each of which prints when it has ended.
 test: jar environments

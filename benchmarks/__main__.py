@@ -1,17 +1,20 @@
-"""`python -m benchmarks`: prints the tables that the documents quote."""
+"""`python -m benchmarks`: prints tables, keeps them as JSON in `results/`, and writes docs/benchmarks.md anew."""
 
 import argparse
+import sys
 import tempfile
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks import machine, page, results
 from benchmarks.harness import Options
 
 # By environment: those that have the loaders of training data, or others that prepare records, run what compares with
 # them, and the one that has the Hub's client alone what talks to a server of its API.
-SPARK, LOADERS, PUBLISH = ("write", "writer", "read", "shards"), ("loaders", "sequences", "lookups"), ("publish",)
+SPARK = ("write", "writer", "read", "shards", "growth", "memory")
+LOADERS, PUBLISH = ("loaders", "sequences", "lookups"), ("publish",)
 PIPELINES, FACTORY = ("pipelines",), ("factory",)
 
 
@@ -30,7 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--parts",
         nargs="+",
-        help="of `read`: all, decode, large, splits, shapes, look-ups or appends; of `factory`, who",
+        help="of `read`: all, decode, large, splits, shapes, look-ups or appends; of `growth`, what; of `factory`, who",
     )
     parser.add_argument("--size", default="1GB", help="of the texts that `factory` curates")
     parser.add_argument("--baseline", type=Path, help="another version of the jar, to read in turn with this one")
@@ -39,12 +42,15 @@ def main() -> None:
     options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
     marks = (("webdataset", LOADERS), ("django", FACTORY), ("datatrove", PIPELINES), ("pyspark", SPARK))
     here = next((names for package, names in marks if find_spec(package)), PUBLISH)
+    run = machine.run(sys.argv[1:], arguments.rounds)
     for name in [arguments.only] if arguments.only else here:
         # Imported when needed: no environment has what the others' benchmarks import.
         benchmark = import_module(f"benchmarks.{name}")
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            for printed in benchmark.run(options, Path(folder)):
-                print(f"{printed}\n", flush=True)
+            for table in benchmark.run(options, Path(folder)):
+                print(f"{page.markdown(table.json())}\n", flush=True)
+                results.record(name, [table], run)
+    page.write()
 
 
 if __name__ == "__main__":

@@ -217,8 +217,8 @@ def load_parquet(loading: Loading) -> Iterable[Batch]:
 CONTENDERS = [
     Contender("NumPy memmap", linked, memmap),
     Contender("empty dataset", linked, empty, whole=False),
-    Contender("SampleDataset", write_safetensors, load_samples),
-    Contender("BatchDataset", write_safetensors, load_batches, aims={0: 0.8, WORKERS: 0.95}),
+    Contender("`SampleDataset`", write_safetensors, load_samples, is_ours=True),
+    Contender("`BatchDataset`", write_safetensors, load_batches, aims={0: 0.8, WORKERS: 0.95}, is_ours=True),
     Contender("MosaicML Streaming", write_streaming, load_streaming),
     Contender("WebDataset", write_webdataset, load_webdataset),
     Contender("LitData", write_litdata, load_litdata),

@@ -5,30 +5,40 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure, side_by_side, table
+from benchmarks.results import Measure, Table
 from benchmarks.sessions import Session, run_once
 
 # Arrays of floats, sequences of tokens, and shards of about 100 MB.
 WIDTH, TOKENS, SHARD_ROWS = 1024, 200, 16384
 
-# Bytes of a row, on average.
-SIZES = {"embedding": 4 * WIDTH, "half": 2 * WIDTH, "tokens": 4 * TOKENS, "text": 80, "label": 8}
+# What the columns are.
+COLUMNS = {
+    "embedding": "1024 floats",
+    "half": "the same in F16",
+    "tokens": "ragged tokens",
+    "text": "text",
+    "label": "a number",
+}
 
 
-def decode(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def decode(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """Each column for itself."""
     session = sessions[0]
     run_once(session.jar, folder / "writer", write, options.rows, str(folder))
     dataset, plain = str(folder / "dataset"), str(folder / "parquet")
-    for column, size in SIZES.items():
+    tables = []
+    for column, title in COLUMNS.items():
         contenders = [
-            Contender(f"Parquet, {column}", session.job(scan_parquet, plain, column)),
-            Contender(f"structs, {column}", session.job(scan, dataset, column, False)),
-            Contender(f"decode, {column}", session.job(scan, dataset, column, True)),
+            Contender("Parquet", session.job(scan_parquet, plain, column), is_ours=False),
+            Contender("Tensor Structs", session.job(scan, dataset, column, False)),
+            Contender("`decode`", session.job(scan, dataset, column, True)),
         ]
         if column in ("embedding", "half"):
-            contenders.append(Contender(f"st_to_array, {column}", session.job(scan_arrays, dataset, column)))
-        yield table(contenders, measure(contenders, options.rounds, folder), options.rows * size)
+            contenders.append(Contender("`st_to_array`", session.job(scan_arrays, dataset, column)))
+        seconds = measure(contenders, options.rounds, folder)
+        tables.append(table(column, title, contenders, seconds, measure=Measure(f"{title}, s", "less")))
+    yield side_by_side("decode", "Rows with `decode`", tables, None)
 
 
 def write(spark: SparkSession, rows: int, folder: str) -> None:

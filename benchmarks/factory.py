@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 from benchmarks import factory_contenders as by
 from benchmarks import texts
-from benchmarks.harness import Options, bring_to_disk, turns, within_rounds
+from benchmarks.harness import Options, bring_to_disk, turns
 from benchmarks.processes import apart, settle
+from benchmarks.results import Measure, Result, Table
 from safetensors_spark.pipeline._backend import bytes_of
 
 CONTENDERS: dict[str, Callable[[], by.Start]] = {
@@ -22,6 +22,9 @@ CONTENDERS: dict[str, Callable[[], by.Start]] = {
     "HF datasets": by.hf_datasets,
     "datatrove": by.datatrove,
 }
+SECONDS, CPU, TEXTS = Measure("seconds"), Measure("CPU seconds", "less"), Measure("texts a CPU second")
+MEMORY, LEFT = Measure("memory MB"), Measure("texts left")
+
 # Of one run. datatrove's tokenizer takes minutes for each ten megabytes.
 DEADLINE_SECONDS = 4 * 3600
 
@@ -36,7 +39,7 @@ class Taken:
     left: frozenset[str]
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     size = bytes_of(options.size)
     assert size is not None
     source = folder / "in"
@@ -48,8 +51,8 @@ def run(options: Options, folder: Path) -> Iterator[str]:
     for number, name in turns(contenders, options.rounds - 1):
         print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr)
         found[name].append(measured(CONTENDERS[name], source, folder / "run"))
-    yield times(found, rows)
-    yield what_is_left(found)
+    yield times(f"texts-{options.size}", found, rows)
+    yield what_is_left(f"left-{options.size}", found)
 
 
 def measured(contender: Callable[[], by.Start], source: Path, folder: Path) -> Taken:
@@ -82,33 +85,32 @@ def _names(folder: Path) -> list[str]:
     return found
 
 
-def times(found: dict[str, list[Taken]], rows: int) -> str:
-    """A line for each contender. A ratio is the median of those within a round, of the seconds of all cores."""
-    first = next(iter(found))
-    heads = (f"{rows:,} texts", "seconds", "CPU seconds", "texts/CPU s", f"{first} x", "memory MB", "texts left")
-    lines = ["{:16} {:>10} {:>12} {:>12} {:>10} {:>10} {:>11}".format(*heads)]
-    for name, taken in found.items():
-        seconds, cpu = median(one.seconds for one in taken), median(one.cpu_seconds for one in taken)
-        ratio = within_rounds([one.cpu_seconds for one in taken], [one.cpu_seconds for one in found[first]])
-        memory = max(one.memory for one in taken) / 1e6
-        left = len(taken[0].left)
-        lines.append(
-            f"{name:16} {seconds:>10.1f} {cpu:>12.1f} {rows / cpu:>12,.0f} {ratio:>10.2f} {memory:>10,.0f} {left:>11,}"
-        )
-    return "\n".join(lines)
+def times(name: str, found: dict[str, list[Taken]], rows: int) -> Table:
+    """Ratios are of the seconds of all cores."""
+    results = []
+    for contender, taken in found.items():
+        values: dict[str, Sequence[float]] = {
+            SECONDS.name: [one.seconds for one in taken],
+            CPU.name: [one.cpu_seconds for one in taken],
+            TEXTS.name: [rows / one.cpu_seconds for one in taken],
+            MEMORY.name: [max(one.memory for one in taken) / 1e6],
+            LEFT.name: [len(taken[0].left)],
+        }
+        results.append(Result(contender, values, contender == "factory"))
+    return Table(name, f"{rows:,} texts", [SECONDS, CPU, TEXTS, MEMORY, LEFT], results, None)
 
 
-def what_is_left(found: dict[str, list[Taken]]) -> str:
+def what_is_left(name: str, found: dict[str, list[Taken]]) -> Table:
     """How many texts of each kind each contender leaves, and how many are others than the first contender's."""
     first = next(iter(found))
     kinds: Sequence[str] = ("fresh", *texts.SHARES)
     others = (f"not in {first}", f"{first} alone")
-    lines = [f"{'texts left':16}" + "".join(f"{kind:>9}" for kind in kinds) + "".join(f"{one:>16}" for one in others)]
-    for name, taken in found.items():
+    results = []
+    for contender, taken in found.items():
         here, there = taken[0].left, found[first][0].left
         counts = Counter(one.partition("-")[0] for one in here)
         differ = (len(here - there), len(there - here))
-        lines.append(
-            f"{name:16}" + "".join(f"{counts[kind]:>9,}" for kind in kinds) + "".join(f"{one:>16,}" for one in differ)
-        )
-    return "\n".join(lines)
+        figures = (*(counts[kind] for kind in kinds), *differ)
+        values = {head: [figure] for head, figure in zip((*kinds, *others), figures, strict=True)}
+        results.append(Result(contender, values, contender == first))
+    return Table(name, "Texts that are left, by kind", [Measure(one) for one in (*kinds, *others)], results, None)

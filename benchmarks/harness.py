@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from statistics import median
 from typing import TypeVar
+
+from benchmarks.results import SECONDS, Measure, Result, Table
 
 T = TypeVar("T")
 
@@ -37,12 +38,14 @@ class Contender:
     Attributes:
         name: As the table shows it.
         run: The work; what it writes is brought to the disk before the clock stops.
-        aim: The least that its speed should be, as a ratio to the first contender's; none without one.
+        aim: The least that its speed should be, as a ratio to the limit's; none without one.
+        is_ours: Whether it is this project; else it is an alternative, or the limit.
     """
 
     name: str
     run: Callable[[Path], object]
     aim: float | None = None
+    is_ours: bool = True
 
 
 def measure(contenders: Sequence[Contender], rounds: int, folder: Path) -> dict[str, list[float]]:
@@ -63,11 +66,6 @@ def turns(contenders: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
         # Not always behind the same one, which leaves the disk and the heap as it likes.
         for contender in order.sample(contenders, len(contenders)):
             yield number, contender
-
-
-def within_rounds(ones: Sequence[float], others: Sequence[float]) -> float:
-    """The median of the ratios within a round: what else the machine did in that round fell on both."""
-    return median(one / other for one, other in zip(ones, others, strict=True))
 
 
 def timed(run: Callable[[Path], object], folder: Path) -> float:
@@ -98,15 +96,39 @@ def fsync(path: Path) -> None:
         os.close(file)
 
 
-def table(contenders: Sequence[Contender], seconds: dict[str, list[float]], input_bytes: int) -> str:
-    """A line for each contender; a ratio is the median of those within a round."""
-    first = contenders[0].name
-    lines = [f"{'':44} {'seconds':>16} {'GB/s of input':>14} {'x ' + first:>16}  aim"]
-    for contender in contenders:
-        taken = seconds[contender.name]
-        ratio = within_rounds(seconds[first], taken)
-        spread = f"{median(taken):.2f} ({min(taken):.2f}-{max(taken):.2f})"
-        aim = "" if contender.aim is None else f"{contender.aim:g}"
-        speed = input_bytes / 1e9 / median(taken)
-        lines.append(f"{contender.name:44} {spread:>16} {speed:>14.2f} {ratio:>16.2f}  {aim}".rstrip())
-    return "\n".join(lines)
+def table(
+    name: str,
+    title: str,
+    contenders: Sequence[Contender],
+    seconds: dict[str, list[float]],
+    input_bytes: int = 0,
+    measure: Measure = SECONDS,
+) -> Table:
+    """The first contender is the limit."""
+    speed = Measure("GB/s of input")
+    results = []
+    for one in contenders:
+        taken = seconds[one.name]
+        values = {measure.name: taken}
+        if input_bytes:
+            values[speed.name] = [input_bytes / 1e9 / each for each in taken]
+        aims = {} if one.aim is None else {measure.name: one.aim}
+        results.append(Result(one.name, values, one.is_ours, aims))
+    return Table(name, title, [measure, speed] if input_bytes else [measure], results, contenders[0].name)
+
+
+def side_by_side(name: str, title: str, tables: Sequence[Table], limit: str | None) -> Table:
+    """One table of several, whose measures have other names: a contender has a line for all of them."""
+    joined: dict[str, Result] = {}
+    for one in (one for each in tables for one in each.results):
+        before = joined.get(one.name, Result(one.name, {}, one.is_ours))
+        values, aims = {**before.values, **one.values}, {**before.aims, **one.aims}
+        joined[one.name] = Result(one.name, values, one.is_ours, aims)
+    return Table(name, title, [measure for each in tables for measure in each.measures], [*joined.values()], limit)
+
+
+def place_of(folder: Path) -> str:
+    """What decides how fast files are written: "memory" or "disk"."""
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    above = [(point, kind) for point, kind in mounts if folder.resolve().is_relative_to(point)]
+    return "memory" if max(above, key=lambda mount: len(mount[0]))[1] == "tmpfs" else "disk"

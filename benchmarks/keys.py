@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast
 
 from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.results import Table
 from benchmarks.sessions import Session
 from benchmarks.write import CORES, ROW_BYTES
 
@@ -14,35 +15,38 @@ LOOK_UPS = (1, 100, 1_000, 10_000)
 SMALL = 16
 
 
-def look_ups(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def look_ups(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """Of `--keys` tensors of 4 KB. Ratios are to a full scan by this jar."""
     contenders = []
     for session in sessions:
-        store, name, keys = str(folder / session.jar.name), session.jar.name, options.keys
+        store, name, keys, ours = str(folder / session.jar.name), session.named, options.keys, session.is_ours
         session.run(write, store, keys, ROW_BYTES, True)
-        contenders.append(Contender(f"{name}, all tensors", session.job(scan, store)))
+        contenders.append(Contender(name("all tensors"), session.job(scan, store), None, ours))
         contenders += [
-            Contender(f"{name}, {count:,} keys in a list", session.job(listed, store, keys, count), 10)
+            Contender(name(f"keys in a list: {count:,}"), session.job(listed, store, keys, count), 10, ours)
             for count in LOOK_UPS
         ]
         contenders += [
-            Contender(f"{name}, a join with 100 keys", session.job(joined, store, keys, 100), 10),
-            Contender(f"{name}, a range of 100 keys", session.job(between, store, keys, 100), 10),
-            Contender(f"{name}, COUNT(*)", session.job(counted, store, keys)),
+            Contender(name("a join with 100 keys"), session.job(joined, store, keys, 100), 10, ours),
+            Contender(name("a range of 100 keys"), session.job(between, store, keys, 100), 10, ours),
+            Contender(name("COUNT(*)"), session.job(counted, store, keys), None, ours),
         ]
-    yield table(contenders, measure(contenders, options.rounds, folder), options.keys * ROW_BYTES)
+    seconds = measure(contenders, options.rounds, folder)
+    yield table("look-ups", f"Look-ups among {options.keys:,} keys", contenders, seconds)
 
 
-def appends(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def appends(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """One row to `--append-keys` tensors of 16 bytes. An append with an index should cost at most twice one without."""
     contenders = []
     for session in sessions:
         for kind, index in ("without an index", False), ("with an index", True):
-            store, name = str(folder / f"{session.jar.name} {kind}"), session.jar.name
+            store = str(folder / f"{session.jar.name} {kind}")
             session.run(write, store, options.append_keys, SMALL, index)
             aim = 0.5 if index else None
-            contenders.append(Contender(f"{name}, append {kind}", session.job(appended, store, index), aim))
-    yield table(contenders, measure(contenders, options.rounds, folder), SMALL)
+            work = session.job(appended, store, index)
+            contenders.append(Contender(session.named(f"append, {kind}"), work, aim, session.is_ours))
+    seconds = measure(contenders, options.rounds, folder)
+    yield table("appends", f"Appends to {options.append_keys:,} keys", contenders, seconds)
 
 
 def write(spark: SparkSession, store: str, keys: int, size: int, index: bool) -> None:

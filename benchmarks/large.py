@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure, side_by_side, table
+from benchmarks.results import Measure, Table
 from benchmarks.sessions import Session
 from benchmarks.warm_map import copies
 
@@ -15,20 +16,21 @@ SIZES = (34 << 20, 204 << 20)
 TOTAL = 408 << 20
 
 
-def large(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def large(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
+    tables = []
     for size in SIZES:
-        place = folder / f"{size >> 20}MB"
+        place = folder / f"{size >> 20} MB"
         place.mkdir()
         for number in range(TOTAL // size):
             write(place / f"{number}.safetensors", size)
-        contenders = [Contender(f"{place.name}: copy from a warm map", lambda _, place=place: copies(place))]  # type: ignore[misc]
-        for session in sessions:
-            name = f"{place.name}: {session.jar.name}"
-            contenders += [
-                Contender(f"{name}, rows", session.job(rows, str(place)), 0.3),
-                Contender(f"{name}, sum(length(x.data))", session.job(lengths, str(place)), 0.3),
-            ]
-        yield table(contenders, measure(contenders, options.rounds, folder), TOTAL)
+        for query, work in (("whole rows", rows), ("sum(length)", lengths)):
+            contenders = [Contender("copy from a warm map", lambda _, place=place: copies(place), is_ours=False)]  # type: ignore[misc]
+            for session in sessions:
+                contenders.append(Contender(session.jar.name, session.job(work, str(place)), 0.3, session.is_ours))
+            seconds = measure(contenders, options.rounds, folder)
+            head = f"{place.name}, {query}"
+            tables.append(table(head, head, contenders, seconds, measure=Measure(f"{head}, s", "less")))
+    yield side_by_side("large", "Tensors of 34 and 204 MB", tables, "copy from a warm map")
 
 
 def write(file: Path, size: int) -> None:

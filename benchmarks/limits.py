@@ -43,6 +43,7 @@ class Contender:
         load: Makes batches of them.
         aims: The least that its rate should be, as a ratio to the limit's, by worker processes.
         whole: Whether its batches have all samples.
+        is_ours: Whether it is this project; else it is an alternative, or a limit.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Contender:
     load: Callable[[Loading], Iterable[Batch]]
     aims: dict[int, float] = field(default_factory=dict, hash=False)
     whole: bool = True
+    is_ours: bool = False
 
 
 def linked(samples: Samples, folder: Path) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product, repeat
 from pathlib import Path
-from statistics import median
 
 from benchmarks.contenders import CONTENDERS
-from benchmarks.harness import Options, turns, within_rounds
+from benchmarks.harness import Options, turns
 from benchmarks.limits import WORKERS, Batch, Contender, Loading
 from benchmarks.processes import Done, apart, settle, warm
+from benchmarks.results import Measure, Result, Table
 from benchmarks.rows import Rows
 from benchmarks.samples import Samples, embeddings, images
 
@@ -22,6 +22,8 @@ COUNTED_SECONDS = 1.0
 # What the others are compared with, by worker processes.
 LIMITS = {0: "NumPy memmap", WORKERS: "empty dataset"}
 ORDERS = {False: "in order", True: "shuffled"}
+RATES = {shuffled: Measure(f"{order}, a second", "more") for shuffled, order in ORDERS.items()}
+FIRST, OWN, MAPPED = Measure("first batch, ms"), Measure("own MB"), Measure("mapped MB")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Speed:
     first: float
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     """Images, then embeddings: of each half as many bytes as the rows have."""
     for kind in (images, embeddings):
         place = folder / kind.__name__
@@ -53,7 +55,7 @@ def run(options: Options, folder: Path) -> Iterator[str]:
         shutil.rmtree(place)
 
 
-def benchmark(samples: Samples | Rows, contenders: Sequence[Contender], rounds: int) -> Iterator[str]:
+def benchmark(samples: Samples | Rows, contenders: Sequence[Contender], rounds: int) -> Iterator[Table]:
     """The rates of the contenders, which each write their own files first."""
     all_turns = [turn for contender in contenders for turn in prepared(contender, samples)]
     measured: dict[Turn, list[Done[Speed]]] = {turn: [] for turn in all_turns}
@@ -121,30 +123,29 @@ def passed(batches: Iterator[Batch]) -> float:
 
 def table(
     samples: Samples | Rows, contenders: Sequence[Contender], workers: int, measured: dict[Turn, list[Done[Speed]]]
-) -> str:
-    """A line for each contender: its rates, the first batch when shuffled, the most memory."""
+) -> Table:
+    """Of each contender the rates, the first batch when shuffled, the most memory."""
     done = {
         (turn.contender.name, turn.loading.shuffled): each
         for turn, each in measured.items()
         if turn.loading.workers == workers
     }
-    limit = LIMITS[workers]
-    title = "".join(f"{order + '/s':>12} {'x ' + limit:>16}" for order in ORDERS.values())
-    lines = [
-        f"{f'{samples.name}, {workers} workers':28}{title} {'first batch ms':>15} {'own MB':>8} {'mapped MB':>10}  aim"
-    ]
+    results = []
     for contender in contenders:
-        line = f"{contender.name:28}"
-        for shuffled in ORDERS:
-            own, base = rates(done[contender.name, shuffled]), rates(done[limit, shuffled])
-            line += f"{median(own):>12,.0f} {within_rounds(own, base):>16.2f}"
-        begun = median(each.result.first for each in done[contender.name, True])
-        both = done[contender.name, False] + done[contender.name, True]
-        own_bytes, mapped_bytes = max(each.anonymous for each in both), max(each.mapped for each in both)
-        line += f" {begun * 1000:>15.1f} {own_bytes / 1e6:>8,.0f} {mapped_bytes / 1e6:>10,.0f}"
-        lines.append(f"{line}  {contender.aims.get(workers, '')}".rstrip())
-    return "\n".join(lines)
-
-
-def rates(done: list[Done[Speed]]) -> list[float]:
-    return [each.result.rate for each in done]
+        # Without workers nothing is to be learned from batches of nothing.
+        if not (contender.whole or workers):
+            continue
+        straight, shuffled = done[contender.name, False], done[contender.name, True]
+        both = straight + shuffled
+        values = {
+            RATES[False].name: [each.result.rate for each in straight],
+            RATES[True].name: [each.result.rate for each in shuffled],
+            FIRST.name: [each.result.first * 1000 for each in shuffled],
+            OWN.name: [max(each.anonymous for each in both) / 1e6],
+            MAPPED.name: [max(each.mapped for each in both) / 1e6],
+        }
+        aims = {rate.name: contender.aims[workers] for rate in RATES.values() if workers in contender.aims}
+        results.append(Result(contender.name, values, contender.is_ours, aims))
+    title = f"{samples.name}, {workers} workers"
+    name = title.lower().replace(",", "").replace(" ", "-")
+    return Table(name, title, [*RATES.values(), FIRST, OWN, MAPPED], results, LIMITS[workers])

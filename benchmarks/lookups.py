@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import lance
 import lmdb
@@ -18,8 +17,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pds  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from benchmarks.harness import Options, turns, within_rounds
+from benchmarks.harness import Options, turns
 from benchmarks.processes import apart, warm
+from benchmarks.results import Measure, Result, Table
 from benchmarks.samples import Array
 from safetensors_spark.dataset import open_store
 
@@ -30,6 +30,9 @@ VALUE_BYTES = 4096
 CALL = 2000
 # Look-ups of one kind end after as many seconds.
 SECONDS = 1.0
+
+FIRST, SINGLE = Measure("open and first look-up, ms"), Measure("one by one, a second", "more")
+MANY = Measure(f"in calls of {CALL:,}, a second", "more")
 
 Opened = tuple[Callable[[str], Array], Callable[[Sequence[str]], Sequence[Array]]]
 
@@ -42,7 +45,7 @@ class Contender:
         name: As the table shows it.
         write: Makes its files in an empty folder, from the table of keys and values in a Parquet file.
         open: What looks up one key, and what looks up many; each value an array that the caller owns.
-        aims: The least that its rates should be, as ratios to the first contender's: one by one, and many in a call.
+        aims: The least that its rates should be, as ratios to LMDB's, one by one and in calls of many; ours has some.
     """
 
     name: str
@@ -60,7 +63,7 @@ class Speed:
     many: float
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     """Of 300,000 keys, or as many as there are rows."""
     count = min(options.rows, 300_000)
     source = folder / "source.parquet"
@@ -80,7 +83,7 @@ def run(options: Options, folder: Path) -> Iterator[str]:
 
 
 def place(folder: Path, contender: Contender) -> Path:
-    return folder / contender.name.split()[0]
+    return folder / contender.name.strip("`").split()[0]
 
 
 def speed(contender: Contender, folder: Path, count: int, seed: int) -> Speed:
@@ -123,20 +126,18 @@ def check(contender: Contender, found: Array, number: int) -> None:
         raise ValueError(f"{contender.name}: key {key(number)} has another value")
 
 
-def table(measured: dict[str, list[Speed]]) -> str:
-    base = next(iter(measured.values()))
-    calls = f"calls of {CALL:,}/s"
-    lines = [
-        f"{'look-ups':32} {'open, first ms':>15} {'one by one/s':>13} {'x LMDB':>7} {calls:>17} {'x LMDB':>7}  aims"
-    ]
+def table(measured: dict[str, list[Speed]]) -> Table:
+    results = []
     for contender in CONTENDERS:
         own = measured[contender.name]
-        single, many = [each.single for each in own], [each.many for each in own]
-        line = f"{contender.name:32} {median(each.first for each in own) * 1000:>15.1f}"
-        line += f" {median(single):>13,.0f} {within_rounds(single, [each.single for each in base]):>7.2f}"
-        line += f" {median(many):>17,.0f} {within_rounds(many, [each.many for each in base]):>7.2f}"
-        lines.append(f"{line}  {' '.join(map(str, contender.aims or ()))}".rstrip())
-    return "\n".join(lines)
+        values = {
+            FIRST.name: [each.first * 1000 for each in own],
+            SINGLE.name: [each.single for each in own],
+            MANY.name: [each.many for each in own],
+        }
+        aims = dict(zip((SINGLE.name, MANY.name), contender.aims or (), strict=False))
+        results.append(Result(contender.name, values, contender.aims is not None, aims))
+    return Table("stores", "Look-ups", [FIRST, SINGLE, MANY], results, "LMDB")
 
 
 # --- what is looked up in ---
@@ -258,7 +259,7 @@ def in_order(table: pa.Table, keys: Sequence[str]) -> list[Array]:
 
 CONTENDERS = [
     Contender("LMDB", write_lmdb, open_lmdb),
-    Contender("open_store", write_store, open_safetensors, (0.5, 1.0)),
+    Contender("`open_store`", write_store, open_safetensors, (0.5, 1.0)),
     Contender("SQLite", write_sqlite, open_sqlite),
     Contender("Lance, BTREE index", write_lance, open_lance),
     Contender("Parquet, sorted by key", write_parquet, open_parquet),

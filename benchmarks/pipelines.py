@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from benchmarks import pipeline_contenders as by
-from benchmarks.harness import Options, bring_to_disk, turns, within_rounds
+from benchmarks.harness import Options, bring_to_disk, turns
 from benchmarks.processes import Done, apart, settle
+from benchmarks.results import Measure, Result, Table
 from safetensors_spark.pipeline._paths import FOLDER
 
 FILES = 16
 # Of a text: so a record has half as many bytes as an embedding of `--rows`.
 CHARACTERS = 2000
+
+SECONDS, START, CPU = Measure("seconds"), Measure("start"), Measure("CPU seconds", "less")
+RECORDS, MEMORY = Measure("records a CPU second"), Measure("memory MB")
 
 FUNCTIONS: dict[str, Callable[..., by.Start]] = {
     "multiprocessing": by.multiprocessing,
@@ -52,29 +55,32 @@ class Taken:
     memory: int
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     source = folder / "in"
     kept = make(source, options.rows)
-    for title, contenders in (("a filter and two maps", FUNCTIONS), ("expressions alone", EXPRESSIONS)):
-        for kind in ("jsonl", "parquet"):
-            yield compare(f"{title}, to {kind}", contenders, kind, source, kept, options.rounds, folder / "run")
+    for name, title, contenders in (
+        ("functions", "a filter and two maps", FUNCTIONS),
+        ("expressions", "expressions alone", EXPRESSIONS),
+    ):
+        for kind, file in (("jsonl", ".jsonl.gz"), ("parquet", "Parquet")):
+            found = compare(contenders, kind, source, kept, options.rounds, folder / "run")
+            yield table(f"{name}-{kind}", f"{title}, to {file}", found, kept)
 
 
 def compare(
-    title: str,
     contenders: dict[str, Callable[..., by.Start]],
     kind: str,
     source: Path,
     kept: int,
     rounds: int,
     folder: Path,
-) -> str:
+) -> dict[str, list[Taken]]:
     found: dict[str, list[Taken]] = {name: [] for name in contenders}
     for number, name in turns(list(contenders), rounds):
         taken = measured(partial(contenders[name], kind), source, folder, None if number else kept)
         if number:
             found[name].append(taken)
-    return table(title, found, kept)
+    return found
 
 
 def measured(contender: Callable[[], by.Start], source: Path, folder: Path, kept: int | None) -> Taken:
@@ -139,19 +145,16 @@ def written(folder: Path) -> int:
     return count
 
 
-def table(title: str, found: dict[str, list[Taken]], kept: int) -> str:
-    """A line for each contender. A ratio is the median of those within a round, of the seconds of all cores."""
-    first = next(iter(found))
-    heads = (title, "seconds", "start", "CPU seconds", f"x {first}", "records/CPU s", "memory MB")
-    lines = ["{:32} {:>20} {:>6} {:>12} {:>17} {:>14} {:>10}".format(*heads)]
-    for name, taken in found.items():
-        seconds = [one.seconds for one in taken]
-        cpu = median(one.cpu_seconds for one in taken)
-        ratio = within_rounds([one.cpu_seconds for one in taken], [one.cpu_seconds for one in found[first]])
-        spread = f"{median(seconds):.1f} ({min(seconds):.1f}-{max(seconds):.1f})"
-        start = median(one.start for one in taken)
-        memory = max(one.memory for one in taken) / 1e6
-        lines.append(
-            f"{name:32} {spread:>20} {start:>6.1f} {cpu:>12.1f} {ratio:>17.2f} {kept / cpu:>14,.0f} {memory:>10,.0f}"
-        )
-    return "\n".join(lines)
+def table(name: str, title: str, found: dict[str, list[Taken]], kept: int) -> Table:
+    """Ratios are of the seconds of all cores."""
+    results = []
+    for contender, taken in found.items():
+        values = {
+            SECONDS.name: [one.seconds for one in taken],
+            START.name: [one.start for one in taken],
+            CPU.name: [one.cpu_seconds for one in taken],
+            RECORDS.name: [kept / one.cpu_seconds for one in taken],
+            MEMORY.name: [max(one.memory for one in taken) / 1e6],
+        }
+        results.append(Result(contender, values, contender.startswith("pipeline,")))
+    return Table(name, title, [SECONDS, START, CPU, RECORDS, MEMORY], results, "multiprocessing")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 import hub
 from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.results import Table
 from safetensors_spark.publish import PENDING_DIRNAME, ShardSchema, sync_pending, write_shard
 
 # A row has about as many bytes as one of the embeddings of `--rows`.
@@ -21,22 +22,22 @@ WIDTH = 1024
 FILES, FILE_ROWS = 16, 4096
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     yield staging(options, folder)
     with hub.running(folder / "hub") as server:
         yield syncing(options, folder, server)
 
 
-def staging(options: Options, folder: Path) -> str:
+def staging(options: Options, folder: Path) -> Table:
     rows = rows_of(options.rows // 8)
     contenders = [
-        Contender("pyarrow's write_table", lambda place: pq.write_table(rows, place / "rows.parquet")),
-        Contender("write_shard", partial(stage, rows), 0.8),
+        Contender("pyarrow's `write_table`", lambda place: pq.write_table(rows, place / "rows.parquet"), is_ours=False),
+        Contender("`write_shard`", partial(stage, rows), 0.8),
     ]
-    return table(contenders, measure(contenders, options.rounds, folder), rows.nbytes)
+    return table("staging", "Staging", contenders, measure(contenders, options.rounds, folder), rows.nbytes)
 
 
-def syncing(options: Options, folder: Path, server: hub.Server) -> str:
+def syncing(options: Options, folder: Path, server: hub.Server) -> Table:
     """Each run has files of its own, in a repository of its own: the Hub takes the same bytes once."""
     # Before the Hub's client is imported.
     os.environ.update(server.environment())
@@ -65,10 +66,11 @@ def syncing(options: Options, folder: Path, server: hub.Server) -> str:
             raise RuntimeError("not all was committed")
 
     contenders = [
-        Contender("create_commit", partial(commit, iter(list(prepared())))),
-        Contender("sync_pending", partial(sync, iter(list(prepared()))), 1 / 1.1),
+        Contender("`create_commit`", partial(commit, iter(list(prepared()))), is_ours=False),
+        Contender("`sync_pending`", partial(sync, iter(list(prepared()))), 1 / 1.1),
     ]
-    return table(contenders, measure(contenders, options.rounds, folder), FILES * rows_of(FILE_ROWS).nbytes)
+    seconds = measure(contenders, options.rounds, folder)
+    return table("syncing", "Syncing", contenders, seconds, FILES * rows_of(FILE_ROWS).nbytes)
 
 
 def rows_of(count: int, seed: int = 1) -> Any:

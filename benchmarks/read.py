@@ -8,20 +8,21 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.decode import decode
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure, side_by_side, table
 from benchmarks.keys import appends, look_ups
 from benchmarks.large import large
+from benchmarks.results import Measure, Table
 from benchmarks.sessions import Session, jars, run_once, sessions
 from benchmarks.warm_map import copies
 from benchmarks.write import ROW_BYTES, batches, cached, parquet, writer
 
-Part = Callable[[Sequence[Session], Options, Path], Iterator[str]]
+Part = Callable[[Sequence[Session], Options, Path], Iterator[Table]]
 
 SHAPES_FILES = 8
 LARGE = 100 << 30
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     parts: dict[str, Part] = {
         "all": everything,
         "decode": decode,
@@ -41,45 +42,50 @@ def run(options: Options, folder: Path) -> Iterator[str]:
             shutil.rmtree(place)
 
 
-def everything(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def everything(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """All bytes of embeddings, in each layout."""
     batch, keys, plain = folder / "batch/dataset", folder / "keys/dataset", folder / "parquet/dataset"
     first = sessions[0]
     run_once(first.jar, folder / "writer", write_embeddings, options.rows, str(folder))
-    contenders = [Contender("copy from a warm map", lambda _: copies(batch))]
+    contenders = [Contender("copy from a warm map", lambda _: copies(batch), is_ours=False)]
     for session in sessions:
         contenders += [
-            Contender(f"{session.jar.name}, layout=rows", session.job(scan, str(batch), "rows"), 0.7),
-            Contender(f"{session.jar.name}, layout=wide", session.job(scan, str(batch), "wide")),
-            Contender(f"{session.jar.name}, layout=long", session.job(scan, str(keys), "long"), 0.5),
+            Contender(session.named("layout=rows"), session.job(scan, str(batch), "rows"), 0.7, session.is_ours),
+            Contender(session.named("layout=wide"), session.job(scan, str(batch), "wide"), None, session.is_ours),
+            Contender(session.named("layout=long"), session.job(scan, str(keys), "long"), 0.5, session.is_ours),
         ]
-    contenders.append(Contender("Parquet, uncompressed", first.job(scan_parquet, str(plain))))
-    yield table(contenders, measure(contenders, options.rounds, folder), options.rows * ROW_BYTES)
+    contenders.append(Contender("Parquet, uncompressed", first.job(scan_parquet, str(plain)), is_ours=False))
+    seconds = measure(contenders, options.rounds, folder)
+    yield table("all", "All bytes, by layout", contenders, seconds, options.rows * ROW_BYTES)
 
 
-def splits(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def splits(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """The same samples in one shard, which has work for all cores if it is split."""
     run_once(sessions[0].jar, folder / "writer", write_one_shard, options.rows, str(folder))
     shards, one = str(folder / "batch/dataset"), str(folder / "one/dataset")
     contenders = [Contender("shards of 256 MB", sessions[0].job(scan, shards, "rows"))]
     contenders += [
-        Contender(f"{session.jar.name}, one shard", session.job(scan, one, "rows"), 0.9) for session in sessions
+        Contender(session.named("one shard"), session.job(scan, one, "rows"), 0.9, session.is_ours)
+        for session in sessions
     ]
-    yield table(contenders, measure(contenders, options.rounds, folder), options.rows * ROW_BYTES)
+    seconds = measure(contenders, options.rounds, folder)
+    yield table("splits", "One shard with all samples", contenders, seconds, options.rows * ROW_BYTES)
 
 
-def shapes(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[str]:
+def shapes(sessions: Sequence[Session], options: Options, folder: Path) -> Iterator[Table]:
     """The same query over tensors of four bytes and of 100 GiB, which take no room on the disk."""
-    contenders = []
-    for name, size in (("small", 4), ("large", LARGE)):
+    tables = []
+    for name, size in (("4 bytes", 4), ("100 GiB", LARGE)):
         (folder / name).mkdir()
         for number in range(SHAPES_FILES):
             sparse(folder / name / f"{number}.safetensors", size)
-        contenders += [
-            Contender(f"{session.jar.name}, shapes of {name} tensors", session.job(dtypes, str(folder / name)))
+        contenders = [
+            Contender(session.jar.name, session.job(dtypes, str(folder / name)), is_ours=session.is_ours)
             for session in sessions
         ]
-    yield table(contenders, measure(contenders, options.rounds, folder), 0)
+        seconds = measure(contenders, options.rounds, folder)
+        tables.append(table(name, name, contenders, seconds, measure=Measure(f"8 tensors of {name}, s", "less")))
+    yield side_by_side("shapes", "Headers alone", tables, None)
 
 
 def write_embeddings(spark: SparkSession, rows: int, folder: str) -> None:

@@ -404,8 +404,10 @@ def load_energon(loading: Loading) -> Iterable[Batch]:
 CONTENDERS: Sequence[Contender] = [
     Contender("NumPy memmap", linked, load_memmap),
     Contender("empty dataset", linked, load_empty, whole=False),
-    Contender("BatchDataset", write_safetensors, load_batches),
-    Contender("BatchDataset(threads=0)", write_safetensors, partial(load_batches, threads=0), aims={0: 1.0}),
+    Contender("`BatchDataset`", write_safetensors, load_batches, is_ours=True),
+    Contender(
+        "`BatchDataset(threads=0)`", write_safetensors, partial(load_batches, threads=0), aims={0: 1.0}, is_ours=True
+    ),
     Contender("MosaicML Streaming", write_streaming, load_streaming),
     Contender("WebDataset", write_webdataset, load_webdataset),
     Contender("LitData", write_litdata, load_litdata),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.harness import Options
 from benchmarks.loaders import benchmark
+from benchmarks.results import Table
 from benchmarks.row_contenders import CONTENDERS
 from benchmarks.rows import jpegs, sequences
 
@@ -13,7 +14,7 @@ from benchmarks.rows import jpegs, sequences
 _ROWS, _SEQUENCES, _JPEGS = 524288, 300_000, 20_000
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     for kind, count in ((sequences, _SEQUENCES), (jpegs, _JPEGS)):
         place = folder / kind.__name__
         place.mkdir()

@@ -23,6 +23,9 @@ MEMORY = "4g"
 CATALOG = {"spark.sql.catalog.safetensors": f"{PACKAGE}.SafetensorsCatalog"}
 
 
+OURS = "this version"
+
+
 @dataclass(frozen=True)
 class Jar:
     """A jar to measure.
@@ -48,6 +51,14 @@ class Session:
         self._process = context.Process(target=_serve, args=(theirs, jar, folder), daemon=True)
         self._process.start()
         theirs.close()
+
+    @property
+    def is_ours(self) -> bool:
+        return self.jar.name == OURS
+
+    def named(self, what: str) -> str:
+        """What the tables call work of this jar."""
+        return what if self.is_ours else f"{self.jar.name}: {what}"
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         self._pipe.send((function, arguments))
@@ -75,7 +86,7 @@ def run_once(jar: Jar, folder: Path, function: Callable[..., Any], *arguments: A
 
 
 def jars(options: Options) -> list[Jar]:
-    found = [Jar("this jar", jar_path())]
+    found = [Jar(OURS, jar_path())]
     if options.baseline:
         found.append(Jar("baseline", str(options.baseline.resolve())))
     if options.peer:

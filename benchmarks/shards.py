@@ -7,26 +7,28 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark as sts
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure
+from benchmarks.results import Growth, Series
 
 MANIFEST = "dataset_manifest.json"
-SHARDS = (10_000, 100_000, 1_000_000)
+SHARDS = (1_000, 10_000, 100_000, 1_000_000)
 SHARD_BYTES = 300_000_000
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Growth]:
     """What a driver of 2 GB does before and after the tasks; a million shards are 300 TB."""
     builder = sts.configure(SparkSession.builder).master("local[2]")
     fixed = {"driver.memory": "2g", "ui.enabled": "false", "log.level": "ERROR", "ui.showConsoleProgress": "false"}
     spark = builder.config(map={f"spark.{name}": value for name, value in fixed.items()}).getOrCreate()
     try:
-        for number in SHARDS:
-            yield f"{number:,} shards\n{actions(spark, number, options.rounds, folder / str(number))}"
+        taken = {number: actions(spark, number, options.rounds, folder / str(number)) for number in SHARDS}
+        series = [Series(name, 1, {number: taken[number][name] for number in SHARDS}) for name in taken[SHARDS[0]]]
+        yield Growth("shards", "Spark, over the shards that a manifest names", "shards", series)
     finally:
         spark.stop()
 
 
-def actions(spark: SparkSession, number: int, rounds: int, folder: Path) -> str:
+def actions(spark: SparkSession, number: int, rounds: int, folder: Path) -> dict[str, list[float]]:
     dataset = folder / "dataset"
     append(spark, dataset)
     name_shards(dataset, number)
@@ -36,7 +38,7 @@ def actions(spark: SparkSession, number: int, rounds: int, folder: Path) -> str:
         Contender("load and count", lambda _: load(spark, dataset).count()),
         Contender("append of one shard", lambda _: append(spark, dataset)),
     ]
-    return table(contenders, measure(contenders, rounds, folder), 0)
+    return measure(contenders, rounds, folder)
 
 
 def load(spark: SparkSession, dataset: Path) -> DataFrame:

@@ -8,7 +8,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import safetensors_spark as sts
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure, place_of, table
+from benchmarks.results import Table
 
 WIDTH = 1024
 ROW_BYTES = WIDTH * 4
@@ -16,21 +17,22 @@ CORES = 2
 SHARD_BYTES = 256 << 20
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     rows = options.rows
     spark = session(folder)
     try:
         embeddings = cached(spark, rows)
         contenders = [
-            Contender("plain files", lambda place: plain_files(place, rows * ROW_BYTES)),
-            Contender("batch_size", batches(embeddings), 0.7),
-            Contender("batch_size, dtype BF16", batches(embeddings, dtype="BF16")),
-            Contender("batch_size, dtype F16", batches(embeddings, dtype="F16")),
-            Contender("name_col", writer(embeddings, name_col="id")),
-            Contender("name_col, generate_index", writer(embeddings, name_col="id", generate_index="true"), 0.5),
-            Contender("Parquet, uncompressed", lambda place: parquet(embeddings, place)),
+            Contender("plain files", lambda place: plain_files(place, rows * ROW_BYTES), is_ours=False),
+            Contender("`batch_size`", batches(embeddings), 0.7),
+            Contender("`batch_size`, `dtype` BF16", batches(embeddings, dtype="BF16")),
+            Contender("`batch_size`, `dtype` F16", batches(embeddings, dtype="F16")),
+            Contender("`name_col`", writer(embeddings, name_col="id")),
+            Contender("`name_col`, `generate_index`", writer(embeddings, name_col="id", generate_index="true"), 0.5),
+            Contender("Parquet, uncompressed", lambda place: parquet(embeddings, place), is_ours=False),
         ]
-        yield table(contenders, measure(contenders, options.rounds, folder), rows * ROW_BYTES)
+        seconds, place = measure(contenders, options.rounds, folder), place_of(folder)
+        yield table(place, f"Spark writes, {place}", contenders, seconds, rows * ROW_BYTES)
     finally:
         spark.stop()
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Contender, Options, measure, table
+from benchmarks.harness import Contender, Options, measure, place_of, table
+from benchmarks.results import Table
 from benchmarks.write import CORES, ROW_BYTES, SHARD_BYTES, WIDTH
 from safetensors_spark.dataset import DatasetWriter, WriteRecord
 
@@ -20,20 +21,21 @@ BATCH = 8192
 PIECE = 1 << 20
 
 
-def run(options: Options, folder: Path) -> Iterator[str]:
+def run(options: Options, folder: Path) -> Iterator[Table]:
     rows = options.rows
     # The processes are there before the clock starts.
     with ProcessPoolExecutor(CORES, get_context("spawn")) as pool:
         list(pool.map(warm, range(2 * CORES)))
         contenders = [
-            Contender("plain files", partial(plain_files, pool, rows)),
-            Contender("batch_size", partial(dataset, pool, rows, {"batch_size": SHARD_BYTES // ROW_BYTES}), 0.7),
-            Contender("name_col", partial(dataset, pool, rows, {"name_col": "id"})),
+            Contender("plain files", partial(plain_files, pool, rows), is_ours=False),
+            Contender("`batch_size`", partial(dataset, pool, rows, {"batch_size": SHARD_BYTES // ROW_BYTES}), 0.7),
+            Contender("`name_col`", partial(dataset, pool, rows, {"name_col": "id"})),
             Contender(
-                "name_col, generate_index", partial(dataset, pool, rows, {"name_col": "id", "generate_index": True})
+                "`name_col`, `generate_index`", partial(dataset, pool, rows, {"name_col": "id", "generate_index": True})
             ),
         ]
-        yield table(contenders, measure(contenders, options.rounds, folder), rows * ROW_BYTES)
+        seconds, place = measure(contenders, options.rounds, folder), place_of(folder)
+        yield table(place, f"`DatasetWriter`, {place}", contenders, seconds, rows * ROW_BYTES)
 
 
 def warm(_: int) -> int:

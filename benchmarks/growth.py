@@ -1,0 +1,180 @@
+"""What work takes as rows, tensors of a file, files, keys and appends grow: seconds and memory at four sizes."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks import growth_work as work
+from benchmarks import peaks
+from benchmarks.harness import Options
+from benchmarks.processes import apart, settle
+from benchmarks.results import Growth, Series
+from benchmarks.sessions import OURS, Jar, Session, sessions
+from safetensors_spark import jar_path
+
+Measured = tuple[list[float], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of work.
+
+    Attributes:
+        expected: The exponent that its time should not be above.
+        run: Takes the folder and the size; of Spark also the session, as the first.
+    """
+
+    name: str
+    expected: float
+    run: Callable[..., object]
+    on_spark: bool = False
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Something that grows.
+
+    Attributes:
+        make: Puts what all kinds of work need into an empty folder.
+    """
+
+    title: str
+    of: str
+    sizes: Sequence[int]
+    make: Callable[[Path, int], object]
+    kinds: Sequence[Kind]
+
+
+GROWING = {
+    "rows": Growing(
+        "Rows of 64 floats",
+        "rows",
+        (16_384, 65_536, 262_144, 1_048_576),
+        work.make_rows,
+        [
+            Kind("`DatasetWriter`", 1, work.write_rows),
+            Kind("`open_dataset`, batches", 1, work.read_rows),
+            Kind("Spark writes", 1, work.spark_writes_rows, True),
+            Kind("Spark reads", 1, work.spark_reads_rows, True),
+        ],
+    ),
+    "tensors": Growing(
+        "Tensors of one file",
+        "tensors",
+        (1_000, 8_000, 64_000, 512_000),
+        work.make_tensors,
+        [
+            Kind("`open_store`, one tensor", 1, work.open_tensors),
+            Kind("Spark, dtypes of all", 1, work.spark_tensors, True),
+        ],
+    ),
+    "shards": Growing(
+        "Shards that a manifest names",
+        "shards",
+        (4_000, 16_000, 64_000, 256_000),
+        work.make_shards,
+        [
+            Kind("`open_dataset`", 1, work.open_samples),
+            Kind("Spark loads and plans", 1, work.spark_plans, True),
+        ],
+    ),
+    "files": Growing(
+        "Files without a manifest",
+        "files",
+        (100, 400, 1_600, 6_400),
+        work.make_files,
+        [
+            Kind("`open_dataset`", 1, work.open_samples),
+            Kind("Spark loads and plans", 1, work.spark_plans, True),
+        ],
+    ),
+    "keys": Growing(
+        "Keys of 16 bytes, with an index",
+        "keys",
+        (8_000, 40_000, 200_000, 1_000_000),
+        work.make_keys,
+        [
+            Kind("`DatasetWriter`", 1, work.write_keys),
+            Kind("`open_store`, a first key", 0, work.open_key),
+            Kind("the same 1,000 keys again", 0, work.Keys()),
+            Kind("Spark writes", 1, work.spark_writes_keys, True),
+            Kind("Spark, one key", 0, work.spark_key, True),
+        ],
+    ),
+    "appends": Growing(
+        "The append after so many others",
+        "appends",
+        (10, 40, 160, 640),
+        work.make_appends,
+        [
+            Kind("`DatasetWriter`, rows", 0, work.append_rows),
+            Kind("`DatasetWriter`, keys", 0, work.append_keys),
+            Kind("Spark, rows", 0, work.spark_appends_rows, True),
+            Kind("Spark, keys", 0, work.spark_appends_keys, True),
+        ],
+    ),
+}
+
+
+def run(options: Options, folder: Path) -> Iterator[Growth]:
+    for name in options.parts or GROWING:
+        growing = GROWING[name]
+        # One for all sizes, since Java is slow at first.
+        with sessions([Jar(OURS, jar_path())], folder / "sessions") as [session]:
+            found = {size: dict(sized(growing, size, options.rounds, folder / name, session)) for size in growing.sizes}
+        series = [
+            Series(
+                kind.name,
+                kind.expected,
+                {size: measured[kind][0] for size, measured in found.items()},
+                {size: measured[kind][1] for size, measured in found.items()},
+            )
+            for kind in growing.kinds
+        ]
+        yield Growth(name, growing.title, growing.of, series)
+
+
+def sized(growing: Growing, size: int, rounds: int, place: Path, session: Session) -> Iterator[tuple[Kind, Measured]]:
+    """All kinds of work at this size."""
+    place.mkdir()
+    apart(partial(growing.make, place, size))
+    for kind in growing.kinds:
+        print(f"{growing.title}, {size:,}: {kind.name}", file=sys.stderr)
+        yield kind, measured(kind, place, size, rounds, session)
+    shutil.rmtree(place)
+
+
+def measured(kind: Kind, place: Path, size: int, rounds: int, session: Session | None = None) -> Measured:
+    """What runs on Spark, in the session's process; else in a process of its own. The first round does not count."""
+    if session and kind.on_spark:
+        result: Measured = session.run(on_spark, kind.run, place, size, rounds)
+        return result
+    done = apart(partial(in_python, kind.run, place, size, rounds))
+    seconds, memory = done.result
+    return seconds, {peaks.OWN: done.anonymous / 1e6, **memory}
+
+
+def in_python(run: Callable[..., object], place: Path, size: int, rounds: int) -> Measured:
+    with peaks.of_process() as memory:
+        seconds = [seconds_of(run, place, size) for _ in range(rounds + 1)]
+    settle()
+    return seconds[1:], memory
+
+
+def on_spark(spark: SparkSession, run: Callable[..., object], place: Path, size: int, rounds: int) -> Measured:
+    with peaks.of_jvm(spark) as memory:
+        seconds = [seconds_of(run, spark, place, size) for _ in range(rounds + 1)]
+    return seconds[1:], memory
+
+
+def seconds_of(run: Callable[..., Any], *arguments: Any) -> float:
+    start = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - start
