@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from functools import partial
 from operator import floordiv
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from pipeline.conftest import MakeBackend
 from safetensors_spark import PipelineError
-from safetensors_spark.pipeline import Dataset, col
+from safetensors_spark.pipeline import Dataset, ShardInfo, col, create_backend
 
 
 def _quarantined(folder: Path) -> list[Any]:
@@ -145,3 +147,42 @@ def test_a_folder_is_no_name_of_a_file(tmp_path: Path, sync: MakeBackend) -> Non
             list(sync().execute(Dataset.from_list([1]).write_jsonl(pattern)))
     with pytest.raises(TypeError, match=r"`schema` is a dict, expected a pyarrow\.Schema"):
         list(sync().execute(Dataset.from_list([{"a": 1}]).write_parquet(f"{tmp_path}/a.parquet", {"a": "int64"})))
+
+
+def test_a_shard_that_is_stopped_is_not_whole(tmp_path: Path) -> None:
+    for number, count in enumerate((100, 1)):
+        (tmp_path / f"{number}.jsonl").write_text("".join(f"{row}\n" for row in range(count)))
+
+    def slow(row: Any) -> Any:
+        time.sleep(0.01)
+        return row
+
+    def ends(rows: Iterator[Any], info: ShardInfo) -> Iterator[Any]:
+        for row in rows:
+            if info.shard_idx == 1 and not (tmp_path / "failed").exists():
+                time.sleep(0.1)
+                (tmp_path / "failed").touch()
+                raise ValueError("stop")
+            yield row
+
+    rows = Dataset.from_files(tmp_path, "?.jsonl").load_jsonl().map(slow).map_shard(ends)
+    write = rows.write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl")
+    with pytest.raises(ValueError, match="stop"):
+        list(create_backend("threads", 2, progress=False, on_error="quarantine").execute(write))
+    list(create_backend("threads", 2, progress=False, on_error="quarantine").execute(write))
+    assert (tmp_path / "out" / "0.jsonl").read_text() == (tmp_path / "0.jsonl").read_text()
+    assert _quarantined(tmp_path / "out") == []
+
+
+class WithoutTextError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_whose_text_fails_is_kept_apart(tmp_path: Path, sync: MakeBackend) -> None:
+    def fails(_: int) -> int:
+        raise WithoutTextError
+
+    rows = Dataset.from_list([7]).map(fails).write_jsonl(f"{tmp_path}/out/{{shard}}.jsonl")
+    list(sync(on_error="quarantine").execute(rows))
+    assert _quarantined(tmp_path / "out") == [7]

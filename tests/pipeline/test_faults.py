@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -47,6 +48,21 @@ def test_an_exception_is_raised_at_once_as_it_is(files: Path, tmp_path: Path, ba
     assert tries.read_text() == "x"
     assert not (tmp_path / "out" / "1.jsonl").exists()
     assert not list((tmp_path / "out").glob(".*"))
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, GeneratorExit])
+def test_what_is_raised_and_is_no_exception_is_raised_as_it_is(
+    kind: type[BaseException], tmp_path: Path, backend: MakeBackend
+) -> None:
+    def fails(_: int) -> int:
+        with (tmp_path / "tries").open("a") as file:
+            file.write("x")
+        raise kind("own")
+
+    with pytest.raises(kind) as raised:
+        backend().execute(Dataset.from_list([1]).map(fails))
+    assert raised.value.__notes__[0].startswith("In shard 0 of 1, row 1, of stage 1: map ")
+    assert (tmp_path / "tries").read_text() == "x"
 
 
 def test_exceptions_that_cannot_be_sent_are_told(backend: MakeBackend) -> None:

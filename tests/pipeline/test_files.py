@@ -13,7 +13,7 @@ import zipfile
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 import zstandard
+from fsspec.implementations.memory import MemoryFileSystem
 
 from pipeline.conftest import ALL, MakeBackend
 from safetensors_spark import PipelineError, SafetensorsSparkError
@@ -397,3 +398,51 @@ def test_a_run_does_not_write_what_it_reads(tmp_path: Path, sync: MakeBackend) -
         with pytest.raises(PipelineError, match=r"0\.jsonl would be read and written"):
             list(sync().execute(rows.write_jsonl(out)))
     assert (tmp_path / "0.jsonl").read_text() == "1\n"
+    write_dataset({"x": np.arange(4)}, tmp_path / "data", batch_size=2)
+    samples = Dataset.from_dataset(open_dataset(tmp_path / "data"))
+    for read in (samples, Dataset.from_list([f"{tmp_path}/data/"]).load_safetensors()):
+        with pytest.raises(PipelineError, match="data would be read and written"):
+            list(sync().execute(read.write_safetensors(tmp_path / "link" / "data", mode="overwrite")))
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_column_that_is_named_twice_is_one(suffix: str, tmp_path: Path, sync: MakeBackend) -> None:
+    rows = Dataset.from_list([{"a": 1, "b": 2}])
+    write = rows.write_jsonl if suffix == "jsonl" else rows.write_parquet
+    written = Dataset.from_list(list(sync().execute(write(f"{tmp_path}/{{shard}}.{suffix}"))))
+    for some in (written.load_file().select("a", "a"), written.load_file(["a", "a"]).filter(col("a") > 0)):
+        assert list(sync().execute(some)) == [{"a": 1}]
+    assert [row for path in sync().execute(written) for row in load_file(path, ["a", "a"])] == [{"a": 1}]
+
+
+class Listed(MemoryFileSystem):  # type: ignore[misc]
+    """Keeps what it has listed, as those of stores do, until it is told to look again."""
+
+    protocol = "listed"
+    listings: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return f"/{path.removeprefix('listed://').strip('/')}"
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
+        found = self.listings.get(path) or super().ls(path, True)
+        self.listings[path] = found
+        return found if detail else [one["name"] for one in found]
+
+    def info(self, path: str, **_: Any) -> Any:
+        known = self.listings.get(self._parent(path), [])
+        return next((one for one in known if one["name"] == path), None) or super().info(path)
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.listings.clear()
+
+
+def test_what_others_write_to_a_store_is_seen(tmp_path: Path, sync: MakeBackend) -> None:
+    fsspec.register_implementation("listed", Listed, clobber=True)
+    by_name = Dataset.from_list(["listed://seen/a.jsonl"])
+    for rows in (Dataset.from_files("listed://seen", "*.jsonl"), Dataset.from_files("listed://seen/a.jsonl"), by_name):
+        for number in (1, 22):
+            fsspec.filesystem("memory").pipe("/seen/a.jsonl", f"{number}\n".encode())
+            list(sync().execute(rows.load_jsonl().write_jsonl(f"{tmp_path}/out.jsonl")))
+            assert (tmp_path / "out.jsonl").read_text() == f"{number}\n"

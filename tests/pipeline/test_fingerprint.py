@@ -89,6 +89,7 @@ def test_other_code_of_the_project_is_other_code(tmp_path: Path) -> None:
         "import re\nP = re.compile('{}')\ndef f(row): return P.match(row)",
         "import functools\n@functools.cache\ndef f(row): return '{}'",
         "class C:\n K = frozenset(['{}'])\n def m(self, row): return row in self.K\nf = C().m",
+        "import shutil\nf = shutil.ignore_patterns('{}')",
         "def f(row): return f.k\nf.k = '{}'",
         "import collections\nA = collections.defaultdict(lambda: '{}')\ndef f(row): return A[row]",
         "class L(list): pass\nA = L()\nA.k = '{}'\ndef f(row): return A.k",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,19 @@ def test_keys_are_equal_as_python_has_it(backend: MakeBackend) -> None:
     keys = [1, 1.0, True, "1", b"1", None, float("nan"), float("nan"), (1, "a"), (1.0, "a"), 2**70]
     dataset = Dataset.from_list(keys).group_by(lambda row: row, lambda key, rows: len(list(rows)))
     assert sorted(backend().execute(dataset)) == [1, 1, 1, 1, 2, 2, 3]
+
+
+def test_keys_that_say_something_else_of_themselves_are_their_text(backend: MakeBackend) -> None:
+    class Kind(str, Enum):
+        A = "a"
+
+    class Silent(str):
+        def __str__(self) -> str:
+            return ""
+
+    rows = Dataset.from_list([Kind.A, "a", Silent("b"), Silent("c")])
+    found = rows.group_by(lambda row: row, lambda _, some: [str.__str__(one) for one in some], num_output_shards=1)
+    assert list(backend().execute(found)) == [["a", "a"], ["b"], ["c"]]
 
 
 def test_a_key_of_another_type_is_an_error(sync: MakeBackend) -> None:

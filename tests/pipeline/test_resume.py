@@ -14,12 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fsspec
+import numpy as np
 import pytest
 
 from pipeline.conftest import MakeBackend
 from safetensors_spark._files.commit import lock
 from safetensors_spark._files.commit.lock_record import new_record
-from safetensors_spark.dataset import open_dataset
+from safetensors_spark.dataset import open_dataset, write_dataset
 from safetensors_spark.pipeline import Dataset, col, create_backend
 
 _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "open")
@@ -269,3 +271,26 @@ def test_classes_of_the_script_are_the_same_ones_after_a_break(first: str, secon
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.jsonl").read_text() == "[2,3]\n"
+
+
+@pytest.mark.parametrize("place", ["folder", "store"])
+@pytest.mark.parametrize("kind", ["dataset", "files"])
+def test_another_dataset_is_other_input(kind: str, place: str, tmp_path: Path, sync: MakeBackend) -> None:
+    source = f"{tmp_path}/data" if place == "folder" else f"memory://{tmp_path.name}-{kind}/data"
+    rows = Dataset.from_list([source]).load_safetensors(rows="samples" if kind == "dataset" else "files")
+    write = rows.map(lambda row: row["x"].tolist()).write_jsonl(f"{tmp_path}/out.jsonl")
+    for number in (1, 2):
+        if kind == "dataset":
+            write_dataset({"x": np.full((1, 1), number)}, source, batch_size=1, mode="overwrite")
+        else:
+            with fsspec.open(f"{source}/model.safetensors", "wb") as file:
+                file.write(_of_one_tensor([number] * number))
+        list(sync(work_dir=f"{tmp_path}/work").execute(write))
+        expected = [number] * (1 if kind == "dataset" else number)
+        assert json.loads((tmp_path / "out.jsonl").read_text()) == expected
+
+
+def _of_one_tensor(values: list[int]) -> bytes:
+    tensor = {"dtype": "I64", "shape": [len(values)], "data_offsets": [0, 8 * len(values)]}
+    header = json.dumps({"x": tensor}).encode()
+    return len(header).to_bytes(8, "little") + header + np.array(values, np.int64).tobytes()

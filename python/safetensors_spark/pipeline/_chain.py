@@ -32,8 +32,8 @@ from safetensors_spark.pipeline._operations import (
 from safetensors_spark.pipeline._source import version_of_file
 
 
-class StoppedError(Exception):
-    """Nobody wants the shard any more."""
+class StoppedError(BaseException):
+    """Nobody wants the shard any more. It is no error of a row, nor of a function that catches every `Exception`."""
 
 
 @dataclass

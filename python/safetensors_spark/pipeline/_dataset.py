@@ -120,7 +120,7 @@ class Dataset(Generic[T]):
                 raise TypeError(f"select takes names of columns, not {type(name).__name__}")
         if not columns:
             raise ValueError("select takes the names of the columns to keep: there are none")
-        return self._then(Select(columns))
+        return self._then(Select(tuple(dict.fromkeys(columns))))
 
     def take_per_shard(self, count: int) -> Dataset[T]:
         """The first rows of each shard; no more are read."""
@@ -180,7 +180,7 @@ class Dataset(Generic[T]):
     def _load(self, kind: str, columns: Sequence[str] | None, **options: Any) -> Dataset[Any]:
         if isinstance(columns, str):
             raise TypeError(f"columns is {columns!r}, expected a list of names")
-        return self._then(Load(kind, None if columns is None else tuple(columns), options=options))
+        return self._then(Load(kind, None if columns is None else tuple(dict.fromkeys(columns)), options=options))
 
     def write_jsonl(self, pattern: Pattern, *, skip_existing: bool = False) -> Dataset[str]:
         """A file of each shard, with a line of JSON for each row. `.gz` or `.zst` at its end compresses it.

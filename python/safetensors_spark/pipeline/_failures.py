@@ -34,6 +34,14 @@ def with_note(error: BaseException, note: str) -> BaseException:
     return error
 
 
+def text_of(error: BaseException) -> str:
+    """The error's class and what it says."""
+    try:
+        return f"{type(error).__qualname__}: {error}"
+    except Exception as failed:
+        return f"{type(error).__qualname__} (its text is not to be had: {type(failed).__qualname__})"
+
+
 def sent(error: BaseException) -> bytes:
     """An error as bytes for another process, where it is of its own class if that class can be sent."""
     import cloudpickle
@@ -44,7 +52,7 @@ def sent(error: BaseException) -> bytes:
         content = bytes(cloudpickle.dumps(error, 5))
         pickle.loads(content)
     except Exception:
-        told = f"{type(error).__qualname__}: {error} (this class of error cannot be sent between processes)"
+        told = f"{text_of(error)} (this class of error cannot be sent between processes)"
         content = bytes(cloudpickle.dumps(PipelineError(told), 5))
     return bytes(cloudpickle.dumps((content, notes, trace), 5))
 

@@ -96,10 +96,14 @@ def _all(values: Any, seen: _Seen) -> Iterator[bytes]:
 
 def _of_function(function: types.FunctionType, seen: _Seen) -> Iterator[bytes]:
     yield f"{function.__module__}.{function.__qualname__}".encode()
-    if _is_installed(function.__module__):
+    is_installed = _is_installed(function.__module__)
+    if is_installed:
         yield _version_of(function.__module__).encode()
-        return
-    yield from _of_code(function.__code__, function.__globals__.get("__package__"), seen)
+        if "<locals>" not in function.__qualname__:
+            return
+        # What a package's function has returned, and closes over what that one was called with.
+    else:
+        yield from _of_code(function.__code__, function.__globals__.get("__package__"), seen)
     yield from _parts(function.__defaults__, seen)
     yield from _parts(function.__kwdefaults__, seen)
     yield from _parts({name: function.__dict__[name] for name in sorted(function.__dict__)}, seen)
@@ -108,6 +112,8 @@ def _of_function(function: types.FunctionType, seen: _Seen) -> Iterator[bytes]:
             yield from _parts(cell.cell_contents, seen)
         except ValueError:
             yield b"empty"
+    if is_installed:
+        return
     names = sorted(_names(function.__code__))
     for name in names:
         if name in function.__globals__:

@@ -17,7 +17,8 @@ def order_of(key: Any) -> tuple[Any, ...]:
     Equal keys, such as 1 and 1.0, have equal orders, and NaN is equal to NaN.
     """
     if isinstance(key, str):
-        return _TEXT, str(key)
+        # An `Enum` of text says something else of itself than it is equal to.
+        return _TEXT, str.__str__(key)
     if isinstance(key, int):
         return _NUMBER, int(key)
     if isinstance(key, float):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -14,7 +15,7 @@ from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._operations import MapShard, Write
 from safetensors_spark.pipeline._paths import absolute, identity
 from safetensors_spark.pipeline._plan import Plan, Stage
-from safetensors_spark.pipeline._source import FilePart
+from safetensors_spark.pipeline._source import FilePart, SampleRange
 
 
 def shard_names(plan: Plan, settings: str) -> list[list[str]]:
@@ -97,20 +98,29 @@ def outputs_of(stage: Stage) -> list[str] | None:
 def check_not_in_place(plan: Plan) -> None:
     """Raise `PipelineError` if an output is a file that is read: a second run would read what the first has written."""
     sources: dict[str, list[str]] = {}
-    for side in (plan, *(stage.right for stage in plan.stages if stage.right is not None)):
-        for shard in side.shards:
-            # Of items nobody knows whether they are names of files.
-            for row in shard.rows if shard.version else ():
-                path = row.path if isinstance(row, FilePart) else row
-                if isinstance(path, str):
-                    sources.setdefault(path.rpartition("/")[2], []).append(path)
+    for path in _sources_of(plan):
+        sources.setdefault(path.rpartition("/")[2], []).append(path)
     for path in (path for stage in plan.stages for path in outputs_of(stage) or ()):
-        alike = sources.get(path.rpartition("/")[2], ())
+        alike = sources.get(path.rstrip("/").rpartition("/")[2], ())
         if any(identity(one) == identity(path) for one in alike):
             raise PipelineError(
                 f"{without_secrets(path)} would be read and written: a run that goes on, or another one, would read "
                 "what this one has written. Write to another folder."
             )
+
+
+def _sources_of(plan: Plan) -> Iterator[str]:
+    """The files and datasets that are read, also on the right sides of joins."""
+    for shard in plan.shards:
+        # Of items nobody knows whether they are names of files.
+        for row in shard.rows if shard.version else ():
+            path = row.path if isinstance(row, FilePart) else row
+            path = row.dataset.samples.location if isinstance(row, SampleRange) else path
+            if isinstance(path, str):
+                yield path.rstrip("/")
+    for stage in plan.stages:
+        if stage.right is not None:
+            yield from _sources_of(stage.right)
 
 
 def _path(write: Write, shard: int, total: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
 from safetensors_spark._files.commit.target import open_target
-from safetensors_spark.pipeline._failures import ChangedFileError, is_temporary
+from safetensors_spark.pipeline._failures import ChangedFileError, is_temporary, text_of
 from safetensors_spark.pipeline._operations import Operation
 from safetensors_spark.pipeline._whole_file import whole_file
 
@@ -32,7 +32,7 @@ class Quarantine:
         """Keep a row. A lost connection, or another file, is not the row's fault."""
         if is_temporary(error) or isinstance(error, MemoryError | ChangedFileError):
             raise error
-        line = {"operation": str(operation), "error": f"{type(error).__qualname__}: {error}"[:_LONGEST], "row": row}
+        line = {"operation": str(operation), "error": text_of(error)[:_LONGEST], "row": row}
         if self._lines is None:
             self._lines = cast(BinaryIO, tempfile.TemporaryFile(prefix="safetensors-spark-"))  # noqa: SIM115
         self._lines.write(_line(line))

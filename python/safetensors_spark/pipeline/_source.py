@@ -13,10 +13,12 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from safetensors_spark._errors import PipelineError, counted
+from safetensors_spark._files.manifest import MANIFEST
 from safetensors_spark._files.remote import version_of
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark._files.storage import checked_path
 from safetensors_spark.pipeline._failures import ChangedFileError
+from safetensors_spark.pipeline._fingerprint import fingerprint
 from safetensors_spark.pipeline._paths import FOLDER, QUARANTINE, files_of, is_local, url_of
 
 # Files that are asked for their sizes at the same time.
@@ -180,13 +182,30 @@ def with_versions(shards: list[SourceShard]) -> list[SourceShard]:
 def _with_version(shard: SourceShard) -> SourceShard:
     if shard.version or not all(isinstance(row, str | os.PathLike) for row in shard.rows):
         return shard
-    found = [shard_of_file(path, about_file(path)) for path in map(os.fspath, shard.rows)]
+    found = list(map(_shard_at, map(os.fspath, shard.rows)))
     return SourceShard(shard.rows, " ".join(one.version for one in found), sum(one.bytes for one in found))
+
+
+def _shard_at(path: str) -> SourceShard:
+    """The shard of a file; or of a folder, such as that of a dataset, whose own size and time tell nothing."""
+    about = about_file(path)
+    if about["type"] != "directory":
+        return shard_of_file(path, about)
+    files, place = files_of(path)
+    manifest = f"{place.rstrip('/')}/{MANIFEST}"
+    if files.exists(manifest):
+        return SourceShard((path,), shard_of_file(manifest, files.info(manifest)).version)
+    found = [shard_of_file(*one) for one in sorted(files.find(place, detail=True).items())]
+    return SourceShard(
+        (path,), fingerprint([(one.rows, one.version) for one in found]), sum(one.bytes for one in found)
+    )
 
 
 def about_file(path: str) -> dict[str, Any]:
     """What its file system says of a file."""
     files, place = files_of(path)
+    # What another program has written since it was listed here.
+    files.invalidate_cache(place)
     try:
         found: dict[str, Any] = files.info(place)
     except FileNotFoundError:
@@ -197,7 +216,7 @@ def about_file(path: str) -> dict[str, Any]:
 def version_of_file(path: str) -> str:
     """Tells a file from what has taken its place since; empty if it is not there."""
     try:
-        return shard_of_file(path, about_file(path)).version
+        return _shard_at(path).version
     except FileNotFoundError:
         return ""
 
@@ -206,12 +225,14 @@ def _glob(pattern: str) -> Iterator[tuple[str, dict[str, Any]]]:
     files, place = files_of(pattern)
     place = re.sub(r"(?<!:)//+", "/", place)
     if not re.search(r"[*?[]", place):
+        files.invalidate_cache(place)
         found = {place: files.info(place)} if files.exists(place) else {}
     elif is_local(files):
         from safetensors_spark.pipeline._local_glob import LocalGlob
 
         found = LocalGlob().glob(place, detail=True)
     else:
+        files.invalidate_cache()
         found = files.glob(place, detail=True)
     for name, about in found.items():
         if _is_hidden(str(name), place):

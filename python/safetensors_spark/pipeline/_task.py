@@ -143,7 +143,7 @@ def _run(work: Work, task: Task, stop: Stop | None, rows: Iterator[Any] | None, 
             if quarantine is not None:
                 footer.quarantined = quarantine.finish(is_skipped=footer.is_skipped)
             writer.finish(footer)
-    except Exception as error:
+    except BaseException as error:
         if not is_temporary(error):
             with_note(error, _where(work, task, f", {_row(chain)}"))
         raise

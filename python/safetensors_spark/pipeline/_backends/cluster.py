@@ -45,7 +45,10 @@ def attempt(name: str, content: Callable[[], bytes], task: Task, rows: Iterator[
         work = unpacked(name, content)
         check_folder(work)
         return True, run(work, task, rows=rows)
-    except Exception as error:
+    except KeyboardInterrupt:
+        # Ray ends a task so.
+        raise
+    except BaseException as error:
         if is_temporary(error):
             raise
         return False, sent(error)

@@ -133,7 +133,10 @@ def _guarded(shared: Work, work: Work, task: Task) -> Iterator[None]:
         raise RuntimeError("another task of the job has ended it")
     try:
         yield
-    except Exception as error:
+    except (GeneratorExit, KeyboardInterrupt):
+        # Spark wants no more of it.
+        raise
+    except BaseException as error:
         if is_temporary(error):
             folder.overwrite(_LOST, pickle.dumps((work.number, task.shard, sent(error)), 5))
         else:

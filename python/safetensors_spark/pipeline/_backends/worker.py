@@ -58,6 +58,7 @@ def serve(connection: Connection) -> None:
             found, task = pickle.loads(content)
             work = work if found is None else pickle.loads(found)
             answer = pickle.dumps((True, run(work, task)), 5)
-        except Exception as error:
+        except BaseException as error:
+            # Some, such as `asyncio.CancelledError`, are no `Exception`. They would end this process.
             answer = pickle.dumps((False, sent(error)), 5)
         connection.send_bytes(answer)

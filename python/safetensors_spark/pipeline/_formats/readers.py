@@ -76,4 +76,4 @@ load_vortex.load_format = "vortex"  # type: ignore[attr-defined]
 
 
 def _load(kind: str, columns: Sequence[str] | None) -> Load:
-    return Load(kind, None if columns is None else tuple(columns))
+    return Load(kind, None if columns is None else tuple(dict.fromkeys(columns)))
