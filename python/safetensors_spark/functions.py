@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql._typing import ColumnOrName
 
-__all__ = ["Dtype", "Rounding", "arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long"]
+__all__ = ["Dtype", "Rounding", "arr_to_st", "st_show", "st_to_array", "st_to_array_double", "st_to_array_long"]
 
 Dtype = Literal[
     "F16", "F32", "F64", "BF16", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "BOOL", "F8_E4M3", "F8_E5M2"
@@ -105,6 +105,27 @@ def st_to_array_long(tensor: ColumnOrName) -> Column:
     a 64-bit integer holds, with its value and index.
     """
     return _call("st_to_array_long", tensor)
+
+
+def st_show(tensor: ColumnOrName, values: int | Column | None = None) -> Column:
+    """Show a Tensor Struct as text, which `df.show()` prints: its dtype, its shape and its first values.
+
+        df.select(st_show("x")).show(truncate=False)  # F32[2, 2] 0.5 1.25 -3 ...
+
+    Args:
+        tensor: a column `struct<data: binary, shape: array<int>, dtype: string>` of any dtype.
+        values: how many values to show; 3 by default.
+
+    Returns:
+        A column `string`; null where an argument is null. Floats are rounded to six digits. Of F4, F6_E2M3 and
+        F6_E3M2, whose elements share bytes, it shows the first bytes, in hexadecimal.
+
+    Spark fails the query when the bytes do not fit shape and dtype, and when `values` is negative.
+    """
+    from pyspark.sql import functions as F
+
+    rest = [] if values is None else [F.lit(values)]
+    return _call("st_show", tensor, *rest)
 
 
 def _call(function: str, *arguments: ColumnOrName) -> Column:

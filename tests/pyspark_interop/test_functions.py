@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from safetensors_spark.functions import arr_to_st, st_to_array, st_to_array_double, st_to_array_long
+from safetensors_spark.functions import arr_to_st, st_show, st_to_array, st_to_array_double, st_to_array_long
 
 
 def _value(spark: SparkSession, column: Column) -> Any:
@@ -68,8 +68,21 @@ def test_longs_give_up_fractions_and_refuse_what_they_cannot_hold(spark: SparkSe
         _value(spark, st_to_array_long(arr_to_st(F.array(F.lit(1.0), F.lit(float("nan"))), [2], "F32")))
 
 
-def test_a_tensor_that_is_null_has_no_array(spark: SparkSession) -> None:
-    for decode in (st_to_array, st_to_array_double, st_to_array_long):
+def test_text_shows_dtype_shape_and_the_first_values(spark: SparkSession) -> None:
+    tensor = arr_to_st(F.array(*map(F.lit, (0.5, 1.25, -3.0, 4.0))), [2, 2], "F32")
+    assert _value(spark, st_show(tensor)) == "F32[2, 2] 0.5 1.25 -3 ..."
+    assert _value(spark, st_show(tensor, 1)) == "F32[2, 2] 0.5 ..."
+    assert _value(spark, st_show(tensor, F.element_at("s", 1))) == "F32[2, 2] 0.5 1.25 ..."
+    assert _value(spark, st_show(arr_to_st("a", [2], "F64"), 5)) == "F64[2] 1.5 2.5"
+
+
+def test_text_of_a_negative_number_of_values_is_refused_before_anything_runs(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="the number of values is -1"):
+        spark.range(1).select(st_show(arr_to_st(F.array(F.lit(1)), [1], "U8"), -1))
+
+
+def test_a_tensor_that_is_null_has_no_array_and_no_text(spark: SparkSession) -> None:
+    for decode in (st_to_array, st_to_array_double, st_to_array_long, st_show):
         assert _value(spark, decode(arr_to_st("a", F.lit(None), "F32"))) is None
 
 

@@ -207,6 +207,7 @@ def test_a_connect_server_in_another_process_gets_the_jar_from_attach(run: Run, 
     with _connect_server(tmp_path) as url:
         done = run(f"""
 from safetensors_spark.arrow import stack
+from safetensors_spark.functions import st_show
 spark = sts.configure(SparkSession.builder.remote({url!r})).getOrCreate()
 sts.attach(spark)
 sts.attach(spark)
@@ -214,8 +215,9 @@ round_trip(spark)
 type(spark.catalog).functionExists = None  # the helpers have asked, and do not ask again
 rows = spark.sql("SELECT array(7) AS v").select(arr_to_st("v", [1], "BF16").alias("x"))
 print(rows.select(st_to_array("x")).first()[0], stack(rows.toArrow()["x"]).tolist())
+print(rows.select(st_show("x", 1)).first()[0])
 """)
-    assert done.stdout == _ROUND_TRIP + "[7.0] [[7.0]]\n"
+    assert done.stdout == _ROUND_TRIP + "[7.0] [[7.0]]\nBF16[1] 7\n"
     assert "UserWarning: A jar on the builder does not reach a Spark Connect server." in done.stderr
 
 

@@ -14,7 +14,7 @@ from safetensors_spark._spark.jar import jar_path
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FUNCTIONS = ("arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long")
+FUNCTIONS = ("arr_to_st", "st_to_array", "st_to_array_double", "st_to_array_long", "st_show")
 
 # Tables by path, as in SELECT * FROM safetensors.`/data/points`.
 CATALOG = "spark.sql.catalog.safetensors"

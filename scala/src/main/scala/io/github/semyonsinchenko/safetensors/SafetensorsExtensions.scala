@@ -5,7 +5,7 @@ import org.apache.spark.sql.{SparkSession, SparkSessionExtensions, SparkSessionE
 import io.github.semyonsinchenko.safetensors.functions.TensorFunctions
 
 /**
- * Adds the tensor functions to a session: `arr_to_st`, `st_to_array`, `st_to_array_double`, `st_to_array_long`.
+ * Adds the tensor functions to a session: `arr_to_st`, `st_to_array`, `st_to_array_double`, `st_to_array_long`, `st_show`.
  *
  * Spark finds it in the jar through ServiceLoader, or through the setting
  * `spark.sql.extensions=io.github.semyonsinchenko.safetensors.SafetensorsExtensions`. Using both is harmless.

@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.functions
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.util.ArrayData
 
 import io.github.semyonsinchenko.safetensors.codec.{Encoders, Rounding}
@@ -31,14 +32,25 @@ private[functions] object Arguments {
     else Left(s"the shape [$text] has a negative dimension.")
   }
 
+  /** How many values to show. */
+  def values(count: Int): Either[String, Int] =
+    if (count >= 0) Right(count) else Left(s"the number of values is $count. Use 0 or more.")
+
+  /** The checked value of a literal. None for a null or another expression. */
+  def literal[T](argument: Expression)(check: Any => Either[String, T]): Either[String, Option[T]] =
+    (if (argument.foldable) Option(argument.eval()) else None) match {
+      case Some(value) => check(value).map(Some(_))
+      case None        => Right(None)
+    }
+
   /** Checks that the shape has this many elements. */
   def count(shape: Array[Int], elements: Int): Either[String, Unit] =
     if (Arguments.elements(shape) == elements) Right(())
     else Left(s"the shape ${text(shape)} has ${product(shape)} elements, but the array has $elements.")
 
-  /** The number of elements of a shape. Beyond 2^31 it is only known to be larger. */
+  /** The number of elements of a shape. Beyond 2^32 it is only known to be larger. */
   def elements(shape: Array[Int]): Long =
-    if (shape.contains(0)) 0 else shape.foldLeft(1L)((n, dim) => math.min(n * dim, 1L << 31))
+    if (shape.contains(0)) 0 else shape.foldLeft(1L)((n, dim) => math.min(n * dim, 1L << 32))
 
   def product(shape: Array[Int]): BigInt = shape.map(BigInt(_)).product
 

@@ -38,20 +38,13 @@ case class ArrToSt(array: Expression, shape: Expression, dtype: Expression, roun
 
   private def checkLiterals: Either[String, Unit] = for {
     _    <- ArrToSt.checkNumbers(array.dataType)
-    _    <- literal(dtype)(name => Arguments.dtype(name.toString))
-    _    <- literal(rounding)(name => Arguments.rounding(name.toString))
-    dims <- literal(shape)(dims => Arguments.shape(dims.asInstanceOf[ArrayData]))
+    _    <- Arguments.literal(dtype)(name => Arguments.dtype(name.toString))
+    _    <- Arguments.literal(rounding)(name => Arguments.rounding(name.toString))
+    dims <- Arguments.literal(shape)(dims => Arguments.shape(dims.asInstanceOf[ArrayData]))
     _ <- dims.zip(knownLength(array)).fold[Either[String, Unit]](Right(())) {
       case (dims, length) => Arguments.count(dims, length)
     }
   } yield ()
-
-  /** The checked value of a literal. None for a null or another expression. */
-  private def literal[T](argument: Expression)(check: Any => Either[String, T]): Either[String, Option[T]] =
-    (if (argument.foldable) Option(argument.eval()) else None) match {
-      case Some(value) => check(value).map(Some(_))
-      case None        => Right(None)
-    }
 
   private def knownLength(array: Expression): Option[Int] = array match {
     case create: CreateArray          => Some(create.children.length)

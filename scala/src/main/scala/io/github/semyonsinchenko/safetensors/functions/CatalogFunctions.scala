@@ -22,7 +22,7 @@ object CatalogFunctions {
   private def bind(name: String, types: Seq[DataType]): Either[String, BoundFunction] =
     Elements.all.find(_.function == name) match {
       case Some(elements) => bindDecoding(elements, types)
-      case None           => bindEncoding(types)
+      case None           => if (name == StShow.name) bindShowing(types) else bindEncoding(types)
     }
 
   private def bindDecoding(elements: Elements, types: Seq[DataType]): Either[String, BoundFunction] = for {
@@ -35,6 +35,11 @@ object CatalogFunctions {
     inputs = ArrToSt.inputTypes(types.head).take(types.size)
     _ <- ArrToSt.checkNumbers(inputs.head)
   } yield new BoundArrToSt(inputs)
+
+  private def bindShowing(types: Seq[DataType]): Either[String, BoundFunction] = for {
+    _ <- checkCount(types, "1 or 2 arguments", 1, 2)
+    _ <- StToArray.check(types.head)
+  } yield new BoundStShow(StShow.inputTypes(types.head).take(types.size))
 
   private def checkCount(types: Seq[DataType], expected: String, right: Int*): Either[String, Unit] =
     if (right.contains(types.size)) Right(()) else Left(s"expected $expected, but got ${types.size}.")
@@ -95,4 +100,22 @@ final class BoundStToArray(elements: Elements, tensorType: DataType) extends Sca
 
   /** Null if the tensor is null. */
   def invoke(tensor: InternalRow): ArrayData = if (tensor == null) null else decoder(tensor)
+}
+
+/** `st_show` for arguments of these types. Spark generates calls of the `invoke` with as many parameters. */
+final class BoundStShow(types: Seq[DataType]) extends ScalarFunction[UTF8String] {
+
+  private val text = new TensorToText
+
+  override def name(): String                = StShow.name
+  override def canonicalName(): String       = s"safetensors.$name(${types.size})"
+  override def inputTypes(): Array[DataType] = types.toArray
+  override def resultType(): DataType        = StringType
+  override def toString: String              = name()
+
+  def invoke(tensor: InternalRow): UTF8String = invoke(tensor, StShow.Values)
+
+  /** Null if the tensor is null. Spark does not call it if `values` is null. */
+  def invoke(tensor: InternalRow, values: Int): UTF8String =
+    if (tensor == null) null else text(tensor, values)
 }

@@ -70,7 +70,36 @@ object TensorFunctions {
       |  """
   )
 
-  val all: Seq[Description] = Seq(arrToSt, stToArray, stToArrayDouble, stToArrayLong)
+  private val stShow = describe(
+    StShow.name,
+    classOf[StShow],
+    usage =
+      "_FUNC_(tensor[, values]) - Shows a tensor as text: its dtype, its shape and its first values. Null if an " +
+        "argument is null.",
+    arguments =
+      """
+        |    Arguments:
+        |      * tensor - a struct of `data`, `shape` and `dtype`, of any dtype. Floats are rounded to six digits. Of F4,
+        |          F6_E2M3 and F6_E3M2, whose elements share bytes, the first bytes are shown, in hexadecimal.
+        |      * values - how many values to show, 3 by default.
+        |  """.stripMargin,
+    examples =
+      """
+        |    Examples:
+        |      > SELECT _FUNC_(arr_to_st(array(0.5, 1.25, -3, 4), array(2, 2), 'F32'));
+        |       F32[2, 2] 0.5 1.25 -3 ...
+        |      > SELECT _FUNC_(arr_to_st(array(7), array(), 'I64'));
+        |       I64[] 7
+        |      > SELECT _FUNC_(arr_to_st(array(true, false), array(2), 'BOOL'), 1);
+        |       BOOL[2] true ...
+        |  """.stripMargin
+  ) {
+    case Seq(tensor)         => StShow(tensor, Literal(StShow.Values))
+    case Seq(tensor, values) => StShow(tensor, values)
+    case arguments           => throw wrongCount(StShow.name, "1 or 2", arguments)
+  }
+
+  val all: Seq[Description] = Seq(arrToSt, stToArray, stToArrayDouble, stToArrayLong, stShow)
 
   private def decoding(elements: Elements, result: String, examples: String): Description =
     describe(

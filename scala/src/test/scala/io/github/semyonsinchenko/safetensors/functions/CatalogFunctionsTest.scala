@@ -57,6 +57,11 @@ class CatalogFunctionsTest extends FunctionsTest {
       assertSame(s"SELECT t.dtype, $name(t) FROM tensors $small")
     }
 
+  test("st_show gives the same text of tensors of every dtype") {
+    for (arguments <- Seq("t", "t, 1", "t, t.shape[0] - 2", "NULL", "t, NULL", "t, nullif(t.shape[0], 2)"))
+      assertSame(s"SELECT st_show($arguments) FROM tensors")
+  }
+
   test("literals are cast to what the functions take") {
     for (call <-
         Seq("array(1.5, 2), array(2L), 'F32'", "array(), array(0, 3), 'U8'", "array(7), array(), 'I64'"))
@@ -79,7 +84,7 @@ class CatalogFunctionsTest extends FunctionsTest {
     assert(messages.distinct.size == calls)
     assert((0L until calls).map(refusal("safetensors.arr_to_st", _)) == messages)
     val tensor = "named_struct('data', X'00', 'shape', array(CAST(id AS INT)), 'dtype', 'F32')"
-    for (name <- Elements.all.map(_.function))
+    for (name <- Elements.all.map(_.function) :+ StShow.name)
       assert(failed(s"SELECT safetensors.$name($tensor) FROM range(1, 2)") ==
         failed(s"SELECT $name($tensor) FROM range(1, 2)"))
   }
@@ -92,6 +97,8 @@ class CatalogFunctionsTest extends FunctionsTest {
     says("arr_to_st(array(1), array('a'), 'F32')", """requires the "ARRAY<INT>" type""")
     says("st_to_array(1)", "the argument is a tensor, STRUCT<data: BINARY")
     says("st_to_array_long()", "expected 1 argument, but got 0.")
+    says("st_show(1)", "the argument is a tensor, STRUCT<data: BINARY")
+    says("st_show()", "expected 1 or 2 arguments, but got 0.")
     says("arr_to_tensor(1)", "arr_to_tensor")
   }
 

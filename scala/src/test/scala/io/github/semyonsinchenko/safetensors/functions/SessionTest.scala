@@ -35,9 +35,18 @@ class SessionTest extends FunctionsTest {
       assert(values == Seq(Seq(0.0, 1.0), Seq(1.0, 2.0), Seq(2.0, 3.0)))
     }
 
+  test("st_show runs inside whole-stage code generation") {
+    val df       = sql("SELECT st_show(arr_to_st(array(id), array(1), 'U8')) AS v FROM range(3)")
+    val compiled = df.queryExecution.executedPlan.collect { case stage: WholeStageCodegenExec => stage }
+    assert(compiled.map(_.doCodeGen()._2.body).mkString.contains("TensorToText"))
+    assert(df.collect().map(_.getString(0)).toSeq == Seq("U8[1] 0", "U8[1] 1", "U8[1] 2"))
+  }
+
   test("interpreted evaluation gives what generated code gives") {
-    val query     = s"SELECT $roundTrip AS v, arr_to_st(array(id), array(1), 'U8') AS t FROM range(3)"
-    def collected = sql(query).selectExpr("v", "hex(t.data)", "t.shape", "t.dtype").collect().toSeq
+    val query = s"SELECT $roundTrip AS v, arr_to_st(array(id), array(1), 'U8') AS t FROM range(3)"
+    def collected =
+      sql(query).selectExpr("v", "hex(t.data)", "t.shape", "t.dtype",
+        "st_show(t, t.shape[0])").collect().toSeq
     val generated = collected
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     spark.conf.set("spark.sql.codegen.wholeStage", "false")
