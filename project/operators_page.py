@@ -21,9 +21,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "operators.md"
 
 _HEAD = """# Operators of the factory
 
-Each is named in configurations by its type, and in Python by its class. docs/factory.md says how stages run them.
-Beside the parameters here each takes `id`, and `gpus` and `concurrency`, which say where it runs and change nothing of
-what it makes. This page is made of their docstrings by `project/operators_page.py`.
+Configurations name an operator by its type, Python by its class. docs/factory.md says how stages run operators.
+In addition to the parameters listed here, each operator takes `id`, and `gpus` and `concurrency`, which say where it
+runs and do not change its results. `project/operators_page.py` generates this page from the docstrings.
 """
 
 

@@ -1,4 +1,4 @@
-"""Images as rows have them, opened and decoded by Pillow. Whatever an image is, it is decoded or an `ImageError`."""
+"""Opens and decodes the images of rows with Pillow. Every image is either decoded or an `ImageError`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def require_pillow() -> None:
 
 
 def sources_of(column: pa.Array, field: str) -> list[bytes | str | None]:
-    """Of each row the encoded image, or the path of one that is a path alone; None for no image.
+    """For each row the encoded image, or its path if it has no bytes; None for no image.
 
     Args:
-        column: of binary, or of structs with `bytes` and perhaps `path`.
-        field: its name, for errors.
+        column: binary, or structs with `bytes` and perhaps `path`.
+        field: the column's name, for errors.
     """
     kind = column.type
     if pa.types.is_null(kind):
@@ -63,7 +63,7 @@ def sources_of(column: pa.Array, field: str) -> list[bytes | str | None]:
 
 
 def open_image(source: bytes | str, max_pixels: int) -> Image:
-    """An image of which only the header is read. Raises `ImageError`."""
+    """Open an image, reading only its header. Raises `ImageError`."""
     from PIL import Image
 
     with _told(max_pixels):
@@ -76,8 +76,8 @@ def open_image(source: bytes | str, max_pixels: int) -> Image:
 def turn_of(image: Image) -> int:
     """The orientation that EXIF states, 1 to 8; 1 is upright.
 
-    It is asked before pixels are decoded: a PNG's EXIF may stand behind them, and whether they were decoded must not
-    change the answer.
+    Call it before pixels are decoded: a PNG's EXIF may come after them, and whether they were decoded must not
+    change the result.
     """
     if image.format == _LATE_EXIF and "exif" not in image.info:
         return 1
@@ -95,7 +95,7 @@ def load_pixels(image: Image, max_pixels: int) -> None:
 
 
 def upright(image: Image, turn: int) -> Image:
-    """The image turned as its orientation asks."""
+    """The image rotated according to its orientation."""
     from PIL.Image import Transpose
 
     turns = {
@@ -121,7 +121,7 @@ def decode(source: bytes | str, max_pixels: int) -> Image:
 def in_mode(image: Image, mode: str) -> Image:
     """The image in a mode of 8 bits for each channel, such as RGB or L. Raises `ImageError`.
 
-    Pixels of 16 bits are scaled, where Pillow would cut them off. Transparency is left out.
+    Pixels of 16 bits are scaled; Pillow would clip them. Transparency is dropped.
     """
     if image.mode == "F":
         raise ImageError("pixels are floating-point numbers, whose range is not known")
@@ -152,7 +152,7 @@ def _bytes_of(source: bytes | str) -> bytes:
 
 @contextmanager
 def _told(max_pixels: int) -> Iterator[None]:
-    """Turn what Pillow raises into `ImageError`s, with the same text in each process."""
+    """Convert Pillow's exceptions into `ImageError`s, with the same text in each process."""
     from PIL import Image, UnidentifiedImageError
 
     try:

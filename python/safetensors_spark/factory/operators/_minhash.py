@@ -1,9 +1,9 @@
 """MinHash signatures of texts, and the bands by which near-duplicates are found (Broder, On the Resemblance and
 Containment of Documents, 1997).
 
-The part of equal numbers in two signatures estimates the Jaccard similarity of the texts' shingles, which are runs of
-`ngram` words. It is computed here and not by a library: signatures are kept between runs, so that the same text must
-have the same one with each version, machine and process. What is a letter, Python's version of Unicode says.
+The share of equal numbers in two signatures estimates the Jaccard similarity of the texts' shingles, which are runs of
+`ngram` words. This module does not use a library: signatures are kept between runs, so the same text must
+have the same signature with each version, machine and process. Python's Unicode version defines what a letter is.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SHINGLES_AT_ONCE = 1024
 
 
 def signatures(texts: Sequence[str | None], num_perm: int = 128, ngram: int = 5, seed: int = 0) -> Signatures:
-    """The signatures of texts: uint32, of texts x num_perm.
+    """The signatures of texts: uint32, of shape texts x num_perm.
 
-    Words are runs of letters, digits and `_`, in lower case. A text of fewer words than `ngram` is one shingle. One
-    without words, or None, has `NO_WORDS` in each place.
+    Words are runs of letters, digits and `_`, in lower case. A text with fewer words than `ngram` is one shingle. A
+    text without words, or None, has `NO_WORDS` in each place.
 
     Args:
         num_perm: how many numbers a signature has. An estimate of J has the standard error sqrt(J (1 - J) / num_perm).
@@ -50,10 +50,10 @@ def signatures(texts: Sequence[str | None], num_perm: int = 128, ngram: int = 5,
 
 
 def bands(signature: Signatures, bands: int, rows: int) -> list[Hashes]:
-    """For each band a hash of each text. Texts that have one in common are candidates: a band of theirs is equal.
+    """For each band a hash of each text. Texts with a common hash are candidates: one of their bands is equal.
 
     Args:
-        signature: of texts x num_perm, of which the first `bands * rows` places are used.
+        signature: of shape texts x num_perm; the first `bands * rows` places are used.
         bands: how many bands there are.
         rows: how many places of a signature a band has.
     """
@@ -71,15 +71,15 @@ def bands(signature: Signatures, bands: int, rows: int) -> list[Hashes]:
 
 
 def candidate_probability(similarity: float, bands: int, rows: int) -> float:
-    """How likely two texts of this Jaccard similarity have a band in common: 1 - (1 - s^rows)^bands."""
+    """The probability that two texts of this Jaccard similarity have a common band: 1 - (1 - s^rows)^bands."""
     return float(1 - (1 - similarity**rows) ** bands)
 
 
 @lru_cache
 def bands_for(threshold: float, num_perm: int = 128) -> tuple[int, int]:
-    """How many bands, and rows in each, find pairs above a Jaccard similarity best.
+    """The number of bands, and of rows in each, that best find pairs above a Jaccard similarity.
 
-    Of all that fit in `num_perm` they have the smallest sum of errors, if every similarity is as common: the
+    They minimise, among all that fit in `num_perm`, the sum of errors if all similarities are equally common: the
     probability of being a candidate below the threshold, and of not being one above it.
     """
     if not 0 < threshold < 1:
@@ -104,7 +104,7 @@ def _hashes_of(text: str) -> Hashes:
 
 
 def _hashes_in(part: str) -> bytes:
-    """A hash of each word of what stands between blanks, 8 bytes each."""
+    """A hash of each word in a text between blanks, 8 bytes each."""
     words = (word.encode("utf-8", "surrogatepass") for word in _WORD.findall(part))
     return np.array([_number(blake2b(word, digest_size=8).digest()) for word in words], np.uint64).tobytes()
 
@@ -128,7 +128,7 @@ def _shingles(words: Hashes, ngram: int) -> NDArray[np.uint32]:
 
 
 def _smallest(shingles: NDArray[np.uint32], factors: Signatures, addends: Signatures) -> Signatures:
-    """Of each permutation the smallest number, by parts that stay in the processor's cache."""
+    """The smallest number of each permutation, computed in parts that fit the processor's cache."""
     found = np.full(len(factors), NO_WORDS, np.uint32)
     for first in range(0, len(shingles), _SHINGLES_AT_ONCE):
         permuted = factors[:, None] * shingles[first : first + _SHINGLES_AT_ONCE]
@@ -139,7 +139,7 @@ def _smallest(shingles: NDArray[np.uint32], factors: Signatures, addends: Signat
 
 @lru_cache
 def _permutations(num_perm: int, seed: int) -> tuple[Signatures, Signatures]:
-    """Permutations x -> factor * x + addend of the 32-bit numbers: an odd factor makes it one."""
+    """Permutations x -> factor * x + addend of the 32-bit numbers: the factor must be odd."""
     counter = np.arange(2 * num_perm, dtype=np.uint64)
     start = _number(blake2b(str(seed).encode(), digest_size=8).digest())
     numbers = (_mixed(counter * _ODD + np.uint64(start)) >> np.uint64(32)).astype(np.uint32)
@@ -152,7 +152,7 @@ _MIX = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB))
 
 
 def _mixed(numbers: Hashes) -> Hashes:
-    """A permutation of the 64-bit numbers, of which each bit depends on all."""
+    """A permutation of the 64-bit numbers, each bit of which depends on all bits."""
     for shift, factor in _MIX:
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
     return numbers ^ (numbers >> np.uint64(31))

@@ -1,8 +1,8 @@
 """Models in folders, as `save_pretrained` of the library `transformers` writes them, in PyTorch.
 
-On a CPU each row is computed alone, without padding, and on one thread: so the bits of its result depend on nothing but
+On a CPU each row is computed alone, without padding, and on one thread: so the bits of its result depend only on
 the row. That costs little there, and more workers use more cores. On a GPU rows are computed in batches, in which the
-last bits of a result depend on the rows beside it.
+last bits of a result depend on the other rows of the batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def place_of(operator: Operator, model: str) -> Path:
-    """The folder of a model. Raises `ConfigError` for one that lacks what is needed."""
+    """The folder of a model. Raises `ConfigError` if a required file is missing."""
     place = Path(model).expanduser()
     missing = [name for name in ("config.json", "tokenizer.json") if not (place / name).is_file()]
     missing += [] if any(place.glob("*.safetensors")) else ["*.safetensors"]
@@ -40,7 +40,7 @@ def place_of(operator: Operator, model: str) -> Path:
 
 
 def read(place: Path, name: str) -> Any:
-    """The content of a file of JSON in a model's folder; an empty object if it is not there."""
+    """The content of a JSON file in a model's folder; an empty object if it does not exist."""
     file = place / name
     try:
         return json.loads(file.read_bytes()) if file.is_file() else {}
@@ -49,7 +49,7 @@ def read(place: Path, name: str) -> Any:
 
 
 def most_tokens(place: Path) -> int:
-    """How many tokens the model takes, by what its files say."""
+    """The maximum number of tokens of the model, according to its files."""
     found = [
         read(place, "sentence_bert_config.json").get("max_seq_length"),
         read(place, "tokenizer_config.json").get("model_max_length"),
@@ -60,7 +60,7 @@ def most_tokens(place: Path) -> int:
 
 
 def load_tokenizer(place: Path) -> Any:
-    """The tokenizer, which neither pads nor cuts off."""
+    """The tokenizer, without padding and truncation."""
     require("factory", ("tokenizers",))
     from tokenizers import Tokenizer
 
@@ -71,7 +71,7 @@ def load_tokenizer(place: Path) -> Any:
 
 
 def load_model(operator: Operator, place: Path, kind: str) -> Any:
-    """A model in float32, by a class of transformers such as `AutoModel`, where the operator computes."""
+    """A model in float32, of a transformers class such as `AutoModel`, on the operator's device."""
     require("factory-models", ("torch", "transformers"))
     import torch
     import transformers
@@ -94,7 +94,7 @@ def load_model(operator: Operator, place: Path, kind: str) -> Any:
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """One thread, and nothing is kept for gradients."""
+    """Use one thread, and no gradients."""
     import torch
 
     with _turn, torch.inference_mode():
@@ -109,11 +109,11 @@ def computing() -> Iterator[None]:
 def in_batches(
     rows: Mapping[int, Sequence[int]], size: int, compute: Callable[[list[int]], Sequence[_T]]
 ) -> dict[int, _T]:
-    """What is computed of rows, by their numbers.
+    """The results for rows, by their numbers.
 
     Args:
-        rows: the tokens of each, which decide what is in a batch: rows of about one length.
-        compute: gets the numbers of some rows, at most `size`.
+        rows: the tokens of each row; rows of similar length are in one batch.
+        compute: gets the numbers of at most `size` rows.
     """
     order = sorted(rows, key=lambda row: (len(rows[row]), row))
     found: dict[int, _T] = {}
@@ -124,7 +124,7 @@ def in_batches(
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool, device: Any) -> tuple[Any, Any]:
-    """Tokens and their mask, int64 of rows x the longest one's tokens."""
+    """Tokens and their mask: int64, of shape rows x tokens of the longest row."""
     import torch
 
     length = max(map(len, rows))

@@ -1,4 +1,4 @@
-"""What filters of texts by heuristics have in common."""
+"""Common code of the heuristic text filters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from safetensors_spark.factory._operator import Filter
 
 
 class TextFilter(Filter):
-    """Drops texts by what `reason` says of each. A null is dropped: it has no text."""
+    """Drops texts for which `reason` returns a reason. A null is dropped: it has no text."""
 
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -23,17 +23,17 @@ class TextFilter(Filter):
         return ["no text" if text is None else self.reason(text) for text in batch.column(self.field).to_pylist()]
 
     def reason(self, text: str) -> str | None:
-        """Why a text is dropped; None for one that is kept."""
+        """Why a text is dropped; None if it is kept."""
         raise NotImplementedError
 
 
 def shown(value: float) -> str:
-    """A ratio as reasons show it."""
+    """A ratio as text, for reasons."""
     return f"{value:.3g}"
 
 
 def repeated(parts: list[str]) -> tuple[int, int]:
-    """How many of the parts have been there before, and how many characters these have."""
+    """How many of the parts occurred before, and how many characters these have."""
     if len(set(parts)) == len(parts):
         return 0, 0
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""What was made of short texts, which come again and again: words of a language, and what stands between blanks."""
+"""A cache of results for short texts that repeat: words of a language, and texts between blanks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST, _MOST = 40, 65_536
 
 
 class Remembered(dict[str, T]):
-    """What a function makes of each text. It is called once for one that is asked for often, and not by `get`."""
+    """The results of a function by text. It is called once for a text that is looked up often, and not by `get`."""
 
     def __init__(self, make: Callable[[str], T]) -> None:
         super().__init__()
@@ -29,5 +29,5 @@ class Remembered(dict[str, T]):
         return made
 
     def __fingerprint__(self) -> str:
-        """That of the function: what is remembered changes no result."""
+        """The version of the function: the cache changes no result."""
         return fingerprint(self._make)

@@ -1,4 +1,4 @@
-"""Words and sentences of texts, as the heuristics of quality count them."""
+"""Words and sentences of texts, as the quality heuristics count them."""
 
 # ruff: noqa: RUF001
 
@@ -70,7 +70,7 @@ def words_of(text: str) -> list[str]:
 def packed_words_of(text: str) -> Any:
     """The `words_of` a text, as an array of their `hash`, `length` and `kind`.
 
-    A `SYMBOL` has no other characters than punctuation and signs; others are of `LETTERS` if they have one at least.
+    A `SYMBOL` has only punctuation and signs; other words are of kind `LETTERS` if they have at least one letter.
     """
     return np.frombuffer(b"".join(map(_packed_words.__getitem__, text.split())), _PACKED)
 

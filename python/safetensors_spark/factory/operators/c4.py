@@ -1,4 +1,4 @@
-"""C4's rules, of lines and of whole texts."""
+"""C4's rules, for lines and for whole texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", 
 
 
 def _line(text: str, min_words: int, max_word: int) -> str | None:
-    """A line without citations; None for one that is left out."""
+    """A line without citations; None for a line that is removed."""
     line = text.strip()
     words = line.split()
     if len(line) > max_word and max(map(len, words)) > max_word:
@@ -32,7 +32,7 @@ def _line(text: str, min_words: int, max_word: int) -> str | None:
 
 
 def _may_speak_of(text: str, phrases: tuple[str, ...]) -> bool:
-    """Whether a line of the text may have one of these phrases: without citations, in small letters."""
+    """Whether a line of the text may contain one of these phrases: without citations, in lower case."""
     small = text.lower()
     # Without citations what stands around them is one phrase.
     return "[" in text or any(map(small.__contains__, phrases))
@@ -43,18 +43,18 @@ def _is_boilerplate(small: str) -> bool:
 
 
 class C4Lines(Refiner):
-    """Leaves out lines that are no sentences, by the rules of C4 (Raffel et al. 2020, arXiv:1910.10683, section 2.2).
+    """Removes lines that are not sentences, by the rules of C4 (Raffel et al. 2020, arXiv:1910.10683, section 2.2).
 
-    A line ends with a mark that ends a sentence or a quotation, and not with an ellipsis; has three words at least,
-    none of more than 1000 characters; and mentions neither JavaScript nor cookies nor terms of use. Citations of
-    Wikipedia, such as `[1]`, are taken out. `c4_quality` drops texts of which too little is left: put it behind.
+    A line is kept if it ends with a mark that ends a sentence or a quotation, and not with an ellipsis; has at least
+    three words, none with more than 1000 characters; and mentions neither JavaScript nor cookies nor terms of use.
+    Wikipedia citations, such as `[1]`, are removed. Use `c4_quality` after it to drop texts that become too short.
     """
 
     type = "c4_lines"
 
-    field: str = Field(default="text", description="The field of text.")
-    min_words: int = Field(default=3, ge=0, description="So many words has a line at least.")
-    max_word: int = Field(default=1000, ge=1, description="So many characters has a word at most.")
+    field: str = Field(default="text", description="The text field.")
+    min_words: int = Field(default=3, ge=0, description="The minimum number of words in a line.")
+    max_word: int = Field(default=1000, ge=1, description="The maximum number of characters in a word.")
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -79,18 +79,18 @@ class C4Lines(Refiner):
 class C4Quality(TextFilter):
     """Drops texts by the rules of C4 (Raffel et al. 2020, arXiv:1910.10683, section 2.2).
 
-    Of the lines that `c4_lines` would keep, none says `lorem ipsum` or has a curly bracket, and they have five
-    sentences at least. The list of bad words is not applied. The text itself is not changed: `c4_lines` does that.
+    A text is kept if no line that `c4_lines` would keep contains `lorem ipsum` or a curly bracket, and these lines have
+    at least five sentences. The list of bad words is not applied. The text itself is not changed: `c4_lines` does that.
 
-    Decisions are those of datatrove's `C4QualityFilter`, but that sentences end at marks before white space, except
-    behind frequent abbreviations, where it asks spaCy.
+    Decisions equal those of datatrove's `C4QualityFilter`, except that sentences end at marks before white space, but
+    not after frequent abbreviations, where datatrove uses spaCy.
     """
 
     type = "c4_quality"
 
-    min_sentences: int = Field(default=5, ge=0, description="So many sentences at least.")
-    min_words: int = Field(default=3, ge=0, description="So many words has a line at least.")
-    max_word: int = Field(default=1000, ge=1, description="So many characters has a word at most.")
+    min_sentences: int = Field(default=5, ge=0, description="The minimum number of sentences.")
+    min_words: int = Field(default=3, ge=0, description="The minimum number of words in a line.")
+    max_word: int = Field(default=1000, ge=1, description="The maximum number of characters in a word.")
 
     def reason(self, text: str) -> str | None:
         sentences, may_speak = 0, _may_speak_of(text, (_LOREM_IPSUM, _JAVASCRIPT, *_POLICIES))

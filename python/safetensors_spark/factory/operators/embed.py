@@ -38,36 +38,36 @@ _POOLING: dict[str, Pooling] = {
 
 
 class Embed(Score):
-    """The embedding of a text by a sentence encoder: a list of one length of float32.
+    """The embedding of a text by a sentence encoder: a float32 list of fixed length.
 
     The model is a folder as `save_pretrained` writes it, or a model of sentence-transformers, whose files also say how
     its tokens are pooled and whether the result is normalized; the weights are safetensors. The code is that of
-    transformers. The folder's content counts in the stage. Texts are cut off after `max_tokens`. A null has null. An
-    empty text has the embedding of the special tokens alone, or null where the tokenizer adds none.
+    transformers. If the folder's content changes, the stage changes. Texts are truncated to `max_tokens`. A null gives
+    null. An empty text has the embedding of only the special tokens, or null if the tokenizer adds none.
 
-    On a CPU the bytes of an embedding depend on its text, the model and the machine alone: texts are computed one by
-    one, on one thread of each worker. On GPUs (`gpus`) texts of about one length are computed `batch_size` at a time,
-    and the last bits of an embedding depend on the texts beside it. It needs the extra `factory-models`.
+    On a CPU the bytes of an embedding depend only on its text, the model and the machine: texts are computed one by
+    one, on one thread of each worker. On GPUs (`gpus`) texts of similar length are computed `batch_size` at a time,
+    and the last bits of an embedding depend on the other texts in its batch. It needs the extra `factory-models`.
     """
 
     type = "embed"
 
     model: str = Field(description="The folder of the model: config.json, tokenizer.json and *.safetensors.")
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
     output: str = Field(default="embedding", description="The new field.")
     pooling: Pooling | None = Field(
         default=None,
-        description="What is made of the tokens' vectors: their mean or maximum, or the first (`cls`) or last one. By "
+        description="How the tokens' vectors are pooled: their mean or maximum, or the first (`cls`) or last one. By "
         "default what 1_Pooling/config.json says, and `mean` without one.",
     )
     normalize: bool | None = Field(
-        default=None, description="Whether it gets the length 1. By default if modules.json says so."
+        default=None, description="Whether to scale it to length 1. By default, what modules.json says."
     )
     max_tokens: int | None = Field(
-        default=None, ge=1, description="So many tokens of a text count. By default what the model's files say."
+        default=None, ge=1, description="The maximum number of tokens of a text. By default what the model's files say."
     )
-    prefix: str = Field(default="", description="Put before each text, such as `query: `, where the model asks for it.")
-    batch_size: int = Field(default=32, ge=1, description="So many texts are computed at a time on a GPU.")
+    prefix: str = Field(default="", description="A prefix of each text, such as `query: `, if the model needs it.")
+    batch_size: int = Field(default=32, ge=1, description="The number of texts computed at a time on a GPU.")
 
     _encoder: Any = PrivateAttr(default=None)
 
@@ -162,7 +162,7 @@ class Encoder:
             return (normalize(found, dim=1) if self._normalize else found).cpu().numpy()
 
     def _pooled(self, states: Any, mask: Any) -> Any:
-        """Of states of rows x tokens x length one vector of each row."""
+        """One vector for each row, from states of shape rows x tokens x length."""
         import torch
 
         if self._pooling == "cls":

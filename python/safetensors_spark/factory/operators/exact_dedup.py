@@ -13,17 +13,17 @@ from safetensors_spark.factory._operator import Deduplicator, Keys
 
 
 class ExactDedup(Deduplicator):
-    """Drops rows whose fields are those of an earlier row, by a hash of 128 bits.
+    """Drops rows whose fields equal those of an earlier row, by a hash of 128 bits.
 
-    Values are equal if they have the same bytes, and lists and structs if all of their values are. A null equals a
-    null, but a row that has nothing else is kept.
+    Values are equal if they have the same bytes, and lists and structs if all their values are equal. A null equals a
+    null, but a row with only nulls is kept.
     """
 
     type = "exact_dedup"
 
     fields: tuple[str, ...] = Field(default=("text",), min_length=1, description="The fields that are compared.")
     normalized: bool = Field(
-        default=False, description="Whether texts are compared in lower case, with one blank for white space."
+        default=False, description="Whether texts are compared in lower case, with white space as one blank."
     )
 
     @property
@@ -40,7 +40,7 @@ class ExactDedup(Deduplicator):
         return Keys(np.array(rows, np.int64), np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2))
 
     def _bytes(self, value: Any) -> bytes:
-        """The bytes of a value, none of which are those of another one."""
+        """The bytes of a value, which differ from those of every other value."""
         if isinstance(value, str):
             text = " ".join(value.lower().split()) if self.normalized else value
             return b"s" + text.replace("\0", "\0\0").encode("utf-8", "surrogatepass")

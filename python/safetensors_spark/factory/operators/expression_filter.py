@@ -12,16 +12,16 @@ from safetensors_spark.factory._operator import Filter
 
 
 class ExpressionFilter(Filter):
-    """Keeps the rows for which an expression of SQL is true, such as `word_count > 50 AND language = 'en'`.
+    """Keeps the rows for which an SQL expression is true, such as `word_count > 50 AND language = 'en'`.
 
-    The fields are those of the rows; names with other characters than letters, digits and `_` stand in double quotes,
-    and a field of a struct is `struct.field`. As in SQL, an expression that is null keeps no row. Daft computes it,
-    whose documentation tells the functions that there are; those that need more than one row, such as sums, are errors.
+    It refers to the fields of the rows; names with characters other than letters, digits and `_` need double quotes,
+    and a field of a struct is `struct.field`. As in SQL, a row for which the expression is null is dropped. Daft
+    evaluates it, and its documentation lists the functions; functions of several rows, such as sums, are errors.
     """
 
     type = "expression_filter"
 
-    expression: str = Field(description="An expression of SQL whose value is true or false.")
+    expression: str = Field(description="An SQL expression whose value is true or false.")
 
     @field_validator("expression")
     @classmethod

@@ -24,16 +24,16 @@ from safetensors_spark.factory.operators._models import (
 
 
 class Generate(Generator):
-    """A text that a causal language model writes behind a prompt, which is made of fields of the row.
+    """A text that a causal language model writes after a prompt, which is built from fields of the row.
 
     The model is a folder as `save_pretrained` of transformers writes it, with safetensors weights and a
-    `tokenizer.json`, and its code is that of transformers. The folder's content counts in the stage. A row with a null
-    in a field of the prompt has null. A prompt that leaves no place for the new tokens is an error.
+    `tokenizer.json`, and its code is that of transformers. If the folder's content changes, the stage changes. A row
+    with a null in a field of the prompt gives null. A prompt that leaves no room for the new tokens is an error.
 
-    What is random is computed from `seed`, the row's `key` and the number of the token. So a row's text does not
-    depend on the rows beside it, nor on workers, and rows with equal keys and prompts have equal texts: name an id as
-    the key to get other ones. On a CPU rows are computed one by one, so this holds exactly; on GPUs (`gpus`) prompts of
-    about one length are computed `batch_size` at a time, and rounding may turn the choice between two tokens of nearly
+    Random numbers are computed from `seed`, the row's `key` and the number of the token. So a row's text does not
+    depend on other rows or on workers, and rows with equal keys and prompts have equal texts: use an id as the key to
+    get different ones. On a CPU rows are computed one by one, so this holds exactly; on GPUs (`gpus`) prompts of
+    similar length are computed `batch_size` at a time, and rounding may change the choice between two tokens of nearly
     equal likelihood. It needs the extra `factory-models`.
     """
 
@@ -45,15 +45,18 @@ class Generate(Generator):
         description="The prompt, with fields in braces: `Question: {question}\\nAnswer:`. `{{` is a brace.",
     )
     output: str = Field(default="generated", description="The new field.")
-    max_new_tokens: int = Field(default=64, ge=1, description="A text has at most so many tokens.")
-    temperature: float = Field(default=1.0, ge=0, description="Of the choice of tokens; 0 takes the likeliest one.")
+    max_new_tokens: int = Field(default=64, ge=1, description="The maximum number of tokens of a text.")
+    temperature: float = Field(default=1.0, ge=0, description="The sampling temperature; 0 takes the likeliest token.")
     top_p: float = Field(
-        default=1.0, gt=0, le=1, description="Tokens are chosen of the likeliest ones, which have this share together."
+        default=1.0,
+        gt=0,
+        le=1,
+        description="Tokens are sampled from the likeliest ones, whose probabilities sum to this.",
     )
     key: str | None = Field(
-        default=None, description="A field that decides what is random, such as an id; by default the prompt."
+        default=None, description="The field that seeds random numbers, such as an id; by default the prompt."
     )
-    batch_size: int = Field(default=16, ge=1, description="So many rows are computed at a time on a GPU.")
+    batch_size: int = Field(default=16, ge=1, description="The number of rows computed at a time on a GPU.")
 
     _writer: Any = PrivateAttr(default=None)
 
@@ -117,13 +120,13 @@ def _fields(prompt: str) -> list[str]:
 
 
 def _digest(start: bytes, key: Any) -> bytes:
-    """Tells keys apart; null is one, too."""
+    """Distinguishes keys, including null."""
     content = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
     return blake2b((b"n" if key is None else b"v" + content), key=start, digest_size=16).digest()
 
 
 def drawn(key: bytes, step: int) -> float:
-    """A number from 0 to 1 that a key and the number of a token decide."""
+    """A number from 0 to 1, determined by a key and the number of a token."""
     digest = blake2b(step.to_bytes(8, "little"), key=key, digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) / 2**53
 
@@ -156,7 +159,7 @@ class Writer:
         )
 
     def __call__(self, prompts: Mapping[int, str], keys: Mapping[int, bytes]) -> dict[int, str]:
-        """The texts behind prompts, by their numbers."""
+        """The texts after prompts, by their numbers."""
         encoded = self._tokenizer.encode_batch(list(prompts.values()))
         rows = {row: one.ids for row, one in zip(prompts, encoded, strict=True)}
         for row, ids in rows.items():
@@ -183,7 +186,7 @@ class Writer:
         return text
 
     def _choice(self, keys: Sequence[bytes]) -> Any:
-        """What leaves one token of each row possible, drawn by the row's key."""
+        """A logits processor that keeps one token of each row, drawn by the row's key."""
         import torch
 
         step = -1

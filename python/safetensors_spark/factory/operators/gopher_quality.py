@@ -1,4 +1,4 @@
-"""Gopher's rules of quality."""
+"""Gopher's quality rules."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ _ELLIPSES = ("...", "…")
 
 
 class GopherQuality(TextFilter):
-    """Drops texts that are no prose, by the rules of Gopher (Rae et al. 2021, arXiv:2112.11446, appendix A.1.1).
+    """Drops texts that are not prose, by the rules of Gopher (Rae et al. 2021, arXiv:2112.11446, appendix A.1.1).
 
     A text needs 50 to 100,000 words with a mean length of 3 to 10 characters, where marks do not count; at most 0.1
     hash signs, and 0.1 ellipses, for each word; at most 90 % of lines that begin with a bullet and 30 % that end with
     an ellipsis; letters in 80 % of the words; and two of eight frequent English words. The first rule that fails is the
     reason.
 
-    Decisions are those of datatrove's `GopherQualityFilter` for the same words. Ours are divided by a pattern, which is
-    faster than spaCy, and what is punctuation is told by Unicode.
+    Decisions equal those of datatrove's `GopherQualityFilter` for the same words. This filter splits words by a
+    pattern, which is faster than spaCy, and uses Unicode's definition of punctuation.
     """
 
     type = "gopher_quality"
 
-    min_words: int = Field(default=50, ge=0, description="So many words at least.")
-    max_words: int = Field(default=100_000, ge=1, description="So many words at most.")
-    min_mean_length: float = Field(default=3, ge=0, description="The least mean length of words, in characters.")
-    max_mean_length: float = Field(default=10, gt=0, description="The largest mean length of words, in characters.")
-    max_symbols: float = Field(default=0.1, ge=0, description="Hash signs, and ellipses, for each word.")
-    max_bullets: float = Field(default=0.9, ge=0, le=1, description="The share of lines that begin with a bullet.")
-    max_ellipses: float = Field(default=0.3, ge=0, le=1, description="The share of lines that end with an ellipsis.")
-    min_letters: float = Field(default=0.8, ge=0, le=1, description="The share of words that have a letter.")
-    min_stop_words: int = Field(default=2, ge=0, description="So many of the `stop_words` at least.")
+    min_words: int = Field(default=50, ge=0, description="The minimum number of words.")
+    max_words: int = Field(default=100_000, ge=1, description="The maximum number of words.")
+    min_mean_length: float = Field(default=3, ge=0, description="The minimum mean length of words, in characters.")
+    max_mean_length: float = Field(default=10, gt=0, description="The maximum mean length of words, in characters.")
+    max_symbols: float = Field(
+        default=0.1, ge=0, description="The maximum of hash signs, and of ellipses, for each word."
+    )
+    max_bullets: float = Field(
+        default=0.9, ge=0, le=1, description="The maximum share of lines that begin with a bullet."
+    )
+    max_ellipses: float = Field(
+        default=0.3, ge=0, le=1, description="The maximum share of lines that end with an ellipsis."
+    )
+    min_letters: float = Field(default=0.8, ge=0, le=1, description="The minimum share of words that have a letter.")
+    min_stop_words: int = Field(default=2, ge=0, description="The minimum number of the `stop_words`.")
     stop_words: tuple[str, ...] = Field(
         default=("the", "be", "to", "of", "and", "that", "have", "with"),
-        description="Frequent words of the language, in small letters.",
+        description="Frequent words of the language, in lower case.",
     )
 
     def reason(self, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Gopher's rules of repetition."""
+"""Gopher's repetition rules."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 class GopherRepetition(TextFilter):
     """Drops texts that repeat themselves, by the rules of Gopher (Rae et al. 2021, arXiv:2112.11446, table A1).
 
-    Shares are of all characters of the text: those of lines and paragraphs that were there before, of the most frequent
-    2-, 3- and 4-gram of words, and of 5- to 10-grams that were there before, each counted where it does not overlap the
-    one before. Of lines and paragraphs their number counts, too. The first rule that fails is the reason.
+    It limits the share of the text's characters in repeated lines and paragraphs, in the most frequent
+    2-, 3- and 4-gram of words, and in repeated 5- to 10-grams, each counted where it does not overlap the
+    previous one. It limits the share of repeated lines and paragraphs, too. The first rule that fails is the reason.
 
-    Decisions are those of datatrove's `GopherRepetitionFilter` for the same words, but that n-grams are equal there if
-    their words are equal without the blanks between them. Ours are divided by a pattern, which is faster than spaCy.
+    Decisions equal those of datatrove's `GopherRepetitionFilter` for the same words, except that datatrove compares
+    n-grams without the blanks between words. This filter splits words by a pattern, which is faster than spaCy.
     """
 
     type = "gopher_repetition"
 
-    max_lines: float = Field(default=0.3, description="The share of lines that were there before.")
-    max_paragraphs: float = Field(default=0.3, description="The share of paragraphs that were there before.")
-    max_line_characters: float = Field(default=0.2, description="The share of characters in such lines.")
-    max_paragraph_characters: float = Field(default=0.2, description="The share of characters in such paragraphs.")
+    max_lines: float = Field(default=0.3, description="The maximum share of repeated lines.")
+    max_paragraphs: float = Field(default=0.3, description="The maximum share of repeated paragraphs.")
+    max_line_characters: float = Field(default=0.2, description="The maximum share of characters in such lines.")
+    max_paragraph_characters: float = Field(
+        default=0.2, description="The maximum share of characters in such paragraphs."
+    )
     top_grams: dict[int, float] = Field(
         default={2: 0.2, 3: 0.18, 4: 0.16},
-        description="By the number of words, the share of the most frequent n-gram.",
+        description="By the number of words, the maximum share of the most frequent n-gram.",
     )
     repeated_grams: dict[int, float] = Field(
         default={5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.1},
-        description="By the number of words, the share of n-grams that were there before.",
+        description="By the number of words, the maximum share of repeated n-grams.",
     )
 
     def reason(self, text: str) -> str | None:
@@ -78,24 +80,24 @@ class GopherRepetition(TextFilter):
 
 
 def _paragraphs(text: str) -> list[str]:
-    """What two line ends or more divide."""
+    """The parts between two or more line ends."""
     text = text.strip()
     # Of three line ends the third one is left.
     return [part for each in text.split("\n\n") if (part := each.lstrip("\n"))] or [text]
 
 
 def _lines(text: str) -> list[str]:
-    """What line ends divide, one or more."""
+    """The parts between one or more line ends."""
     lines = text.split("\n")
     # As where the pattern of line ends divides, what is before the first one and behind the last one counts.
     return [lines[0], *filter(None, lines[1:-1]), *lines[-1:]] if "\n\n" in text else lines
 
 
 class _Grams:
-    """N-grams of words by 64-bit hashes, of which no two are equal by chance in texts of any length.
+    """N-grams of words by 64-bit hashes, which do not collide in texts of any realistic length.
 
-    Most texts repeat little, which bounds tell that take less time than the shares themselves: what is true of n-grams
-    is true of longer ones, that are repeated where these are.
+    Most texts repeat little. Bounds show this in less time than computing the shares: longer n-grams are repeated only
+    where shorter ones are, so a bound for n-grams holds for longer ones.
     """
 
     def __init__(self, words: Any) -> None:
@@ -107,7 +109,7 @@ class _Grams:
         self._sorted: dict[int, Any] = {}
 
     def are_rare(self, size: int, least: int, share: float, characters: int) -> bool:
-        """Whether the most frequent one has no larger share, as n-grams of `least` words tell, or those of its size."""
+        """Whether the most frequent n-gram has no larger share, judged by n-grams of `least` words, or of its size."""
         lengths = self._ends[size:] - self._ends[:-size]
         if not len(lengths):
             return True

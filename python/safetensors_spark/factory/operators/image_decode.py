@@ -22,33 +22,33 @@ from safetensors_spark.factory.operators._images import (
 
 
 class ImageDecode(Generator):
-    """The pixels of an image, as a tensor that a training loop or the safetensors sink takes.
+    """The pixels of an image, as a tensor for a training loop or the safetensors sink.
 
-    - `pixels`: uint8, of height x width x channels (HWC), one row of the image after the other. With `shape` a list of
-      fixed size, otherwise a list of any.
+    - `pixels`: uint8, of height x width x channels (HWC), in row-major order. With `shape` a list of
+      fixed size, otherwise a list of any size.
     - `pixels_shape`: three int32: height, width, channels.
 
-    An image lies as its EXIF orientation asks, and of an animation the first frame counts. Pixels of 16 bits are scaled
-    to 8, and transparency is left out. A row without an image is null in both fields. A generator, since it makes data
-    and no score; `seed` changes nothing.
+    Images are rotated according to their EXIF orientation, and of an animation the first frame counts. Pixels of 16
+    bits are scaled to 8, and transparency is dropped. A row without an image is null in both fields. It is a generator,
+    since it makes data and no score; `seed` has no effect.
 
-    An image that cannot be decoded, or is not of `shape`, is a `ValueError` that names the row, unless `on_error` is
-    `null`. Decoded, images take 10 to 50 times the memory of JPEG: resize before.
+    An image that cannot be decoded, or does not have `shape`, is a `ValueError` that names the row, unless `on_error`
+    is `null`. Decoded images take 10 to 50 times the memory of JPEG: resize them first.
     """
 
     type = "image_decode"
 
-    field: str = Field(default="image", description="The field of images.")
+    field: str = Field(default="image", description="The image field.")
     output: str = Field(default="pixels", description="The new field; the other one is this with `_shape`.")
     mode: Literal["RGB", "L"] = Field(default="RGB", description="RGB has 3 channels, L (grey) has 1.")
     shape: tuple[int, int] | None = Field(
         default=None, description="Height and width that every image has, for lists of fixed size."
     )
     on_error: Literal["raise", "null"] = Field(
-        default="raise", description="What an image that cannot be decoded is: an error, or null."
+        default="raise", description="What to do with an image that cannot be decoded: raise an error, or write null."
     )
     max_pixels: int = Field(
-        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image of more pixels cannot be decoded."
+        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image with more pixels cannot be decoded."
     )
 
     @property

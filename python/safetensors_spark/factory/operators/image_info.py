@@ -1,4 +1,4 @@
-"""What images are, by their headers."""
+"""Properties of images, from their headers."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ _NOTHING = dict.fromkeys(_FIELDS)
 class ImageInfo(Score):
     """Size, format and mode of an image, or why it has none.
 
-    - `width`, `height`: in pixels, as the image is shown, which is after the turn that its EXIF orientation asks for.
+    - `width`, `height`: in pixels, after the rotation of its EXIF orientation.
     - `image_format`, `image_mode`: Pillow's names, such as `JPEG` and `RGB`. Of an animation, the first frame counts.
     - `aspect`: width divided by height.
     - `image_error`: why the image cannot be read; null for one that can. Then the other fields are null.
 
-    A row without an image is null in all fields. Only the header is read, so a file that is cut off behind it has no
-    error, unless `decode` asks for the pixels. JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, JPEG 2000, AVIF and ICO are known;
-    formats that other programs would have to decode are errors.
+    A row without an image is null in all fields. Only the header is read, so a file that is truncated after it has no
+    error, unless `decode` reads the pixels. JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, JPEG 2000, AVIF and ICO are known;
+    formats that need other programs are errors.
 
-    An image is a struct of `bytes` and `path`, as Hugging Face's library stores it, or binary. One without bytes is
-    read from its path, if that is a file of the machine.
+    An image is a struct of `bytes` and `path`, as the library `datasets` stores it, or binary. An image without bytes
+    is read from its path, if that is a local file.
     """
 
     type = "image_info"
 
-    field: str = Field(default="image", description="The field of images.")
+    field: str = Field(default="image", description="The image field.")
     decode: bool = Field(default=False, description="Whether to decode the pixels too, which finds all broken files.")
     max_pixels: int = Field(
-        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image of more pixels is an error, and not decoded."
+        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image with more pixels is an error, and not decoded."
     )
-    prefix: str = Field(default="", description="What names of the new fields begin with.")
+    prefix: str = Field(default="", description="A prefix for the names of the new fields.")
 
     @property
     def reads(self) -> tuple[str, ...]:

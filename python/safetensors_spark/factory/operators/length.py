@@ -1,4 +1,4 @@
-"""How long texts are."""
+"""The length of texts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _WORD = re.compile(r"\S+")
 
 
 class TextLength(Score):
-    """The number of characters (code points) of a text; null for none."""
+    """The number of characters (code points) of a text; null for a null."""
 
     type = "text_length"
 
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
     output: str = Field(default="text_length", description="The new field.")
 
     @property
@@ -35,11 +35,11 @@ class TextLength(Score):
 
 
 class WordCount(Score):
-    """The number of words of a text, which are what white space divides; null for none."""
+    """The number of words of a text, separated by white space; null for a null."""
 
     type = "word_count"
 
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
     output: str = Field(default="word_count", description="The new field.")
 
     @property

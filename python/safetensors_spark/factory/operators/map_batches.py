@@ -1,4 +1,4 @@
-"""A function of one's own, on batches of Arrow."""
+"""Your own function, on Arrow batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LIST = re.compile(r"list<(.+)>(?:\[(\d+)\])?")
 
 
 class MapBatches(Generator):
-    """New fields, or new rows, by a function of a batch.
+    """New fields, or new rows, made by a function of a batch.
 
     The function gets a `pyarrow.RecordBatch` of the fields that it reads, and returns a column for each field that it
-    writes, as long as the batch; or `NewRows`. Configurations name it by its module, `my_module:my_function`, where
-    `imports` makes the module known. Its code counts in the stage: a changed function is a changed stage.
+    writes, as long as the batch; or `NewRows`. Configurations name it by its module, `my_module:my_function`, if
+    `imports` lists the module. If its code changes, the stage changes.
     """
 
     type = "map_batches"

@@ -1,4 +1,4 @@
-"""Texts that are nearly equal."""
+"""Deduplication of nearly equal texts."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from safetensors_spark.factory.operators._minhash import NO_WORDS, bands, bands_
 
 
 class MinhashDedup(Deduplicator):
-    """Drops texts that share most of their shingles with an earlier one: runs of `ngram` words in lower case.
+    """Drops texts that share most of their shingles (runs of `ngram` words in lower case) with an earlier text.
 
     MinHash signatures (Broder 1997) estimate the Jaccard similarity of two texts' shingles, with a standard error of
-    sqrt(J (1 - J) / num_perm). Texts are candidates if a band of their signatures is equal, where bands are such that
-    `threshold` divides them best (Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, chapter 3); they are
-    duplicates if the estimate is at least `threshold`. Of the texts with a band in common each is compared with the
-    first, and with the one before. Texts that hang together over others are one group, of which the first text is kept.
+    sqrt(J (1 - J) / num_perm). Texts are candidates if a band of their signatures is equal; the bands are chosen to
+    separate best at `threshold` (Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, chapter 3). Candidates are
+    duplicates if the estimate is at least `threshold`. Of the texts with a common band, each is compared with the
+    first and with the previous one. Texts connected through others are one group, of which the first text is kept.
     A text without a word is kept.
     """
 
     type = "minhash_dedup"
 
-    field: str = Field(default="text", description="The field of text.")
-    threshold: float = Field(default=0.7, gt=0, lt=1, description="The least similarity of duplicates.")
-    ngram: int = Field(default=5, ge=1, description="So many words has a shingle.")
-    num_perm: int = Field(default=128, ge=2, le=4096, description="So many numbers has a signature.")
-    seed: int = Field(default=0, description="Of the permutations.")
+    field: str = Field(default="text", description="The text field.")
+    threshold: float = Field(default=0.7, gt=0, lt=1, description="The minimum similarity of duplicates.")
+    ngram: int = Field(default=5, ge=1, description="The number of words in a shingle.")
+    num_perm: int = Field(default=128, ge=2, le=4096, description="The number of hashes in a signature.")
+    seed: int = Field(default=0, description="The seed of the permutations.")
 
     @property
     def reads(self) -> tuple[str, ...]:

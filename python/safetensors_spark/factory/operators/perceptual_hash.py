@@ -1,4 +1,4 @@
-"""Fingerprints of what images look like."""
+"""Perceptual hashes of images."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _COSINES = _cosines()
 
 
 class PerceptualHash(Score):
-    """The pHash of an image: 64 bits, of which images that look alike differ in few.
+    """The pHash of an image: 64 bits; similar images differ in few of them.
 
-    The image becomes grey, of 32 x 32 pixels (Lanczos's filter), and of its discrete cosine transform the 8 x 8 lowest
-    frequencies are left (Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010). A bit says
-    whether a frequency is above the median of the 64. It is the algorithm of `imagehash.phash`, computed in integers,
-    so that the machine's way of adding floating-point numbers decides no bit.
+    The image is converted to grey and 32 x 32 pixels (Lanczos filter), and the 8 x 8 lowest frequencies of its discrete
+    cosine transform are used (Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010). A bit
+    says whether a frequency is above the median of the 64. It is the algorithm of `imagehash.phash`, computed in
+    integers, so that the machine's floating-point rounding affects no bit.
 
-    The bits are 16 hexadecimal digits, the lowest frequency first. Count the bits in which two hashes differ: of images
-    of the same picture they are commonly 10 or fewer. Pictures of one colour all have one hash.
+    The bits are 16 hexadecimal digits, the lowest frequency first. Count the bits in which two hashes differ: for two
+    versions of the same picture, usually 10 or fewer. All pictures of a single colour have the same hash.
 
-    An image lies as its EXIF orientation asks, and of an animation the first frame counts. A row without an image, and
-    one whose image cannot be decoded, is null.
+    Images are rotated according to their EXIF orientation, and of an animation the first frame counts. A row without an
+    image, or whose image cannot be decoded, is null.
     """
 
     type = "perceptual_hash"
 
-    field: str = Field(default="image", description="The field of images.")
+    field: str = Field(default="image", description="The image field.")
     output: str = Field(default="phash", description="The new field.")
     max_pixels: int = Field(
-        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image of more pixels is not decoded."
+        default=MAX_PIXELS, ge=1, le=MAX_PIXELS, description="An image with more pixels is not decoded."
     )
 
     @property

@@ -1,4 +1,4 @@
-"""Images that look alike."""
+"""Deduplication of similar images."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ _COMPARED = 4096
 
 
 class PerceptualHashDedup(Deduplicator):
-    """Drops images whose perceptual hash differs from that of an earlier one in few bits.
+    """Drops images whose perceptual hash differs from that of an earlier image in few bits.
 
-    The hash is made by `perceptual_hash` in a stage before. Two that differ in `distance` bits are equal in one of
-    `distance + 1` parts, by which they are found; all pairs with a part in common are compared, but where more than
-    4096 different hashes share one, each is compared with that many before it. Images that hang together over others
+    `perceptual_hash` computes the hash in an earlier stage. Two hashes that differ in `distance` bits are equal in one
+    of `distance + 1` parts, which is used to find them; all pairs with a common part are compared, but if more than
+    4096 different hashes share a part, each is compared with that many before it. Images connected through others
     are one group, of which the first image is kept. A row without a hash is kept.
     """
 
     type = "perceptual_hash_dedup"
 
     field: str = Field(default="phash", description="The field of hashes: 16 hexadecimal digits.")
-    distance: int = Field(default=4, ge=0, le=15, description="In so many of 64 bits duplicates differ at most.")
+    distance: int = Field(
+        default=4, ge=0, le=15, description="The maximum number of the 64 bits in which duplicates differ."
+    )
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -62,11 +64,11 @@ class PerceptualHashDedup(Deduplicator):
 
 
 def _mixed(numbers: Any) -> Any:
-    """Numbers as good as random, another one for each."""
+    """Pseudorandom numbers, a different one for each number."""
     numbers = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return numbers ^ (numbers >> np.uint64(32))
 
 
 def _differing(some: Any, others: Any) -> Any:
-    """In how many bits numbers differ."""
+    """The number of bits in which numbers differ."""
     return np.unpackbits((some ^ others).view(np.uint8).reshape(-1, 8), axis=1).sum(axis=1)

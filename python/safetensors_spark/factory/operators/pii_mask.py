@@ -1,4 +1,4 @@
-"""What names or reaches a person, masked."""
+"""Masking of personal data."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _VERSION = re.compile(r"(?i)\b(?:v|ver|version|release|build|section|chapter|par
 
 
 class PiiMask(Refiner):
-    """Replaces e-mail addresses, IP addresses, phone numbers, numbers of credit cards and IBANs by fixed texts.
+    """Replaces e-mail addresses, IP addresses, phone numbers, credit card numbers and IBANs with fixed texts.
 
-    Card numbers have 13 to 19 digits, the first of them 2 to 6, and the check digit of Luhn (ISO/IEC 7812-1); one of
-    ten other numbers of this form has it, too. IBANs have the check digits of ISO 13616. IP addresses are public ones,
-    as private, loopback and reserved addresses tell nobody's place, and do not stand behind a word such as `version`.
-    Phone numbers have a country's code (`+49 ...`), or a prefix in brackets that begins with 0, or are of North America
-    (`212-555-0123`). Names and addresses are not found. A null stays null.
+    Card numbers have 13 to 19 digits, the first of them 2 to 6, and a Luhn check digit (ISO/IEC 7812-1); one in
+    ten other numbers of this form has a valid one by chance. IBANs have the check digits of ISO 13616. Only public IP
+    addresses are masked, as private, loopback and reserved addresses identify nobody, and not after a word such as
+    `version`. Phone numbers have a country code (`+49 ...`), or a prefix in brackets that begins with 0, or the form of
+    North America (`212-555-0123`). Names and postal addresses are not found. A null stays null.
     """
 
     type = "pii_mask"
 
-    field: str = Field(default="text", description="The field of text.")
-    email: str | None = Field(default="<EMAIL>", description="In place of e-mail addresses; none keeps them.")
-    ip: str | None = Field(default="<IP>", description="In place of public IP addresses; none keeps them.")
-    iban: str | None = Field(default="<IBAN>", description="In place of IBANs; none keeps them.")
-    card: str | None = Field(default="<CARD>", description="In place of numbers of credit cards; none keeps them.")
-    phone: str | None = Field(default="<PHONE>", description="In place of phone numbers; none keeps them.")
+    field: str = Field(default="text", description="The text field.")
+    email: str | None = Field(default="<EMAIL>", description="The replacement of e-mail addresses; none keeps them.")
+    ip: str | None = Field(default="<IP>", description="The replacement of public IP addresses; none keeps them.")
+    iban: str | None = Field(default="<IBAN>", description="The replacement of IBANs; none keeps them.")
+    card: str | None = Field(default="<CARD>", description="The replacement of credit card numbers; none keeps them.")
+    phone: str | None = Field(default="<PHONE>", description="The replacement of phone numbers; none keeps them.")
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ class Bucket(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1, description="Name of the bucket, which reasons tell.")
-    where: str = Field(description="An expression of SQL whose value is true or false.")
+    name: str = Field(min_length=1, description="The name of the bucket, used in reasons.")
+    where: str = Field(description="An SQL expression whose value is true or false.")
     keep: float = Field(default=1.0, ge=0, le=1, description="The share of the bucket's rows that is kept.")
 
     @field_validator("where")
@@ -35,23 +35,25 @@ class Bucket(BaseModel):
 
 
 class QuotaSample(Filter):
-    """Keeps a share of the rows of each bucket, such as all of the good rows and a tenth of the others.
+    """Keeps a share of the rows of each bucket, such as all good rows and a tenth of the others.
 
     A row is in the first bucket whose expression is true; the expressions are those of `expression_filter`. Rows in no
     bucket are dropped, unless `others` keeps a share of them. Whether a row is kept is computed from the value of `key`
     and the seed: equal values are kept or dropped together, in any order and any shards, and nothing is shuffled. So
-    shares are reached approximately: of `n` rows of different keys within about `2 * sqrt(keep * (1 - keep) / n)`. A
-    row that a share of 0.1 keeps is kept by all larger ones. The stage's manifest and `factory report` tell the shares
-    and ratios that were reached.
+    shares are approximate: for `n` rows with different keys, within about `2 * sqrt(keep * (1 - keep) / n)`. A
+    row that a share of 0.1 keeps is also kept by all larger shares. The stage's manifest and `factory report` have the
+    actual shares and ratios.
 
-    Where the output is to have given ratios of buckets, `QuotaSample.of_ratios` finds the shares from the buckets'
-    sizes, which `QuotaSample.sizes` counts in the output of the stage before.
+    To get given ratios of buckets in the output, use `QuotaSample.of_ratios`: it computes the shares from the buckets'
+    sizes, which `QuotaSample.sizes` counts in the output of the previous stage.
     """
 
     type = "quota_sample"
 
-    buckets: tuple[Bucket, ...] = Field(min_length=1, description="Buckets, of which a row is in the first that fits.")
-    key: str = Field(description="Field of text, bytes or whole numbers that decides, such as an id or the text.")
+    buckets: tuple[Bucket, ...] = Field(
+        min_length=1, description="The buckets; a row is in the first one that matches."
+    )
+    key: str = Field(description="The field that decides, of text, bytes or whole numbers, such as an id or the text.")
     others: float = Field(default=0.0, ge=0, le=1, description="The share of rows in no bucket that is kept.")
     seed: int = Field(default=0, description="Decides which rows are kept.")
 
@@ -95,7 +97,7 @@ class QuotaSample(Filter):
         return [names[place] for place in self._buckets_of(batch)]
 
     def _buckets_of(self, batch: pa.RecordBatch) -> list[int]:
-        """For each row the place of its bucket; of a row in none, the number of buckets."""
+        """For each row the index of its bucket; for a row in none, the number of buckets."""
         found = pa.array([len(self.buckets)] * len(batch), pa.int64())
         for place in reversed(range(len(self.buckets))):
             is_in = truth_of(self.buckets[place].where, batch, self.id)
@@ -103,7 +105,7 @@ class QuotaSample(Filter):
         return found.to_pylist()  # type: ignore[no-any-return]
 
     def sizes(self, dataset: Any) -> dict[str, int]:
-        """How many rows of a dataset each bucket has, by name; all are read once."""
+        """The number of rows in each bucket of a dataset, by name; reads all rows once."""
         from datasets import IterableDataset
 
         names = list(self.reads)
@@ -122,11 +124,11 @@ class QuotaSample(Filter):
         """The same operator, with shares that give the output these ratios of buckets.
 
         Args:
-            ratios: of each bucket, by name; their sum need not be 1.
-            sizes: how many rows each bucket has.
-            rows: how many rows to keep in all; by default as many as the ratios allow.
+            ratios: the ratio of each bucket, by name; their sum need not be 1.
+            sizes: the number of rows in each bucket.
+            rows: the total number of rows to keep; by default as many as the ratios allow.
 
-        Raises `ConfigError` for buckets that are not there, and for those with too few rows.
+        Raises `ConfigError` for unknown buckets, and for buckets with too few rows.
         """
         names = [bucket.name for bucket in self.buckets]
         for what, given in (("ratios", ratios), ("sizes", sizes)):
@@ -150,7 +152,7 @@ class QuotaSample(Filter):
 
 
 def _drawn(start: bytes, key: Any) -> float:
-    """A number from 0 to 1 that the key decides. Null is a key like others."""
+    """A number from 0 to 1, determined by the key. Null is a key like any other."""
     content = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
     digest = blake2b(start + (b"n" if key is None else b"v" + content), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

@@ -1,4 +1,4 @@
-"""How many tokens a text has."""
+"""The number of tokens of a text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from safetensors_spark.factory._operator import Columns, Score
 
 
 class TokenCount(Score):
-    """The number of tokens of a text by any tokenizer of the library `tokenizers`, and the tokens if asked for.
+    """The number of tokens of a text with any tokenizer of the library `tokenizers`, and optionally the tokens.
 
-    Special tokens, such as the one that begins a text, do not count, and long texts are not cut off. A null has null.
+    Special tokens, such as the one that begins a text, do not count, and long texts are not truncated. A null gives
+    null.
     """
 
     type = "token_count"
 
-    tokenizer: str = Field(description="The file of the tokenizer, mostly `tokenizer.json`.")
-    field: str = Field(default="text", description="The field of text.")
+    tokenizer: str = Field(description="The file of the tokenizer, usually `tokenizer.json`.")
+    field: str = Field(default="text", description="The text field.")
     output: str = Field(default="token_count", description="The new field.")
     tokens: str | None = Field(
         default=None, description="A new field for the tokens themselves, int32; none by default."

@@ -1,4 +1,4 @@
-"""Text whose encoding was mistaken."""
+"""Repair of wrongly decoded text."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MAY_CHANGE = re.compile(r"[^\t\n -%'-~]")
 
 
 class UnicodeFix(Refiner):
-    """Repairs text that was decoded with the wrong encoding (`schÃ¶n` is `schön`), by the library ftfy.
+    """Repairs text that was decoded with the wrong encoding (`schÃ¶n` is `schön`), with the library ftfy.
 
-    Also HTML entities, terminal escapes, ligatures, control characters and line ends become what they stand for, as
-    ftfy's documentation says, and the text is normalised. What looks right is kept. A null stays null.
+    It also replaces HTML entities, terminal escapes, ligatures, control characters and line ends, as
+    ftfy's documentation describes, and normalises the text. Text that looks correct is kept. A null stays null.
     """
 
     type = "unicode_fix"
 
-    field: str = Field(default="text", description="The field of text.")
+    field: str = Field(default="text", description="The text field.")
     normalization: Literal["NFC", "NFKC", "NFD", "NFKD"] | None = Field(
-        default="NFC", description="The form of Unicode that texts get; none leaves them as they are."
+        default="NFC", description="The Unicode normalization form; none leaves texts as they are."
     )
     uncurl_quotes: bool = Field(default=False, description="Whether “curly” quotes become straight ones.")
 
