@@ -13,6 +13,11 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
+def shortened(text: str) -> str:
+    """Names, numbers and shapes are a file's, and may have megabytes."""
+    return text if len(text) <= 500 else f"{text[:500]}..."
+
+
 class SafetensorsSparkError(Exception):
     """Base of every error that this package raises on its own account."""
 
@@ -33,7 +38,7 @@ class InvalidManifestError(SafetensorsSparkError):
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(
-            f"{path} is not a valid dataset manifest: {what}. Overwrite the dataset, or remove the file to read the "
+            f"{path} is not a valid dataset manifest: {shortened(what)}. Overwrite the dataset, or remove the file to read the "
             "folder's safetensors files as they are."
         )
 
@@ -42,9 +47,7 @@ class InvalidFileError(SafetensorsSparkError):
     """A file that is no safetensors file by the official library's rules; `rule` is that library's name of the one."""
 
     def __init__(self, file: str, rule: str, detail: str) -> None:
-        # Names, numbers and shapes are the file's, and may have megabytes.
-        shown = detail if len(detail) <= 500 else f"{detail[:500]}..."
-        super().__init__(f"{file} is not a valid safetensors file: {shown} ({rule})")
+        super().__init__(f"{file} is not a valid safetensors file: {shortened(detail)} ({rule})")
         self.rule = rule
 
 

@@ -141,6 +141,21 @@ def test_an_index_of_a_checkpoint_that_is_odd(tmp_path: Path, content: str) -> N
         open_store(tmp_path)
 
 
+def test_a_file_of_a_name_that_no_file_system_has(tmp_path: Path) -> None:
+    made = Handmade(tmp_path / "made")
+    name = made.shard(a=[1.0])[0]["file_name"]
+    made.commit()
+    path = tmp_path / "made" / "dataset_manifest.json"
+    path.write_text(path.read_text().replace(name, "x" * 1_000_000))
+    with pytest.raises(sts.InvalidManifestError, match="`shards.0..file` is `xxx") as raised:
+        open_store(tmp_path / "made")
+    assert len(str(raised.value)) < 1000
+    save(tmp_path / "a.safetensors", a=[1])
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
+    with pytest.raises(sts.InvalidCheckpointError, match="which is no name of a file beside it"):
+        open_store(tmp_path)
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nothing")
     (tmp_path / "text").write_text("")

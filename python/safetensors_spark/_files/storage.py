@@ -24,9 +24,15 @@ StorageOptions = Mapping[str, Any]
 FOLDER, LINK, NOT_REGULAR = "a folder", "a link that leads nowhere", "not a regular file"
 
 
+_LONGEST_NAME = 255
+
+
 def is_plain_name(name: str) -> bool:
-    """Whether a name stays in its folder: a manifest or an index must not lead a reader elsewhere."""
-    return name not in ("", ".", "..") and not re.search(r"[/\\\0]", name)
+    """Whether a name stays in its folder: a manifest or an index must not lead a reader elsewhere.
+
+    File systems have no longer names, and say it with an error of their own.
+    """
+    return name not in ("", ".", "..") and not re.search(r"[/\\\0]", name) and len(name.encode()) <= _LONGEST_NAME
 
 
 def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Folder:

@@ -10,7 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.{InvalidRequestException, NoDataException}
-import io.github.semyonsinchenko.safetensors.format.TensorInfo
+import io.github.semyonsinchenko.safetensors.format.{InvalidFileException, TensorInfo}
 import io.github.semyonsinchenko.safetensors.index.Keys
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, FileNames}
 
@@ -56,7 +56,8 @@ private[dataset] object CheckpointIndex {
   /** @throws InvalidRequestException if the file is not a valid index, or names a file outside its directory */
   def read(path: Path, conf: Configuration): CheckpointIndex = {
     def fault(detail: String) = throw new InvalidRequestException(
-      s"$path is not a valid checkpoint index: $detail. Correct it, or pass the safetensors files as the paths.")
+      s"$path is not a valid checkpoint index: ${InvalidFileException.shortened(detail)}. Correct it, or pass the " +
+        "safetensors files as the paths.")
     def file(entry: java.util.Map.Entry[String, JsonNode]) = {
       val name = entry.getValue.asText
       if (!entry.getValue.isTextual || !FileNames.isPlain(name))

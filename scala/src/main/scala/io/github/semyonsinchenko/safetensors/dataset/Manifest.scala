@@ -19,6 +19,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import io.github.semyonsinchenko.safetensors.common.{DataException, FormatVersion}
+import io.github.semyonsinchenko.safetensors.format.InvalidFileException
 import io.github.semyonsinchenko.safetensors.index.IndexPart
 import io.github.semyonsinchenko.safetensors.storage.{AtomicFile, ConditionalWrite}
 
@@ -111,8 +112,8 @@ object Manifest {
 /** A manifest is invalid. */
 final class InvalidManifestException(path: Path, detail: String)
     extends DataException(
-      s"$path is not a valid dataset manifest: $detail. Overwrite the dataset, or remove the file to read " +
-        "the directory's safetensors files as they are.",
+      s"$path is not a valid dataset manifest: ${InvalidFileException.shortened(detail)}. Overwrite the dataset, or remove " +
+        "the file to read the directory's safetensors files as they are.",
       "SAFETENSORS_INVALID_MANIFEST"
     )
 

@@ -53,10 +53,10 @@ final class InvalidFileException(val file: String, val refusal: Refusal, val det
   override def fillInStackTrace(): Throwable = this
 }
 
-private object InvalidFileException {
+object InvalidFileException {
   private val Shown = 500
 
-  // Names, numbers and shapes come from the file and may have megabytes.
-  private def shortened(detail: String): String =
+  /** Names, numbers and shapes come from files and may have megabytes. */
+  private[safetensors] def shortened(detail: String): String =
     if (detail.length <= 2 * Shown) detail else s"${detail.take(Shown)} ... ${detail.takeRight(Shown)}"
 }

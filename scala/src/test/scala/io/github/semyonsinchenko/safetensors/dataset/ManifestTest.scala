@@ -242,6 +242,8 @@ class ManifestTest extends AnyFunSuite {
   refused("a shard in another directory")("part-0.", "../part-0.",
     "the file `../part-0.safetensors` is not a file name in its directory")
   refused("an absolute shard")("part-0.", "/part-0.", "the file `/part-0.safetensors` is not a file name")
+  refused("a shard of a name that no file system has")("part-0.", s"${"x" * 5000}.",
+    s"the file `${"x" * 489}")
   refused("a shard that is named twice")("part-1.", "part-0.",
     "it names the shard `part-0.safetensors` twice")
   refused("a shard that is no object")("{ \"file\"", "7, { \"file\"", "a shard is `7`, expected an object")
