@@ -42,7 +42,7 @@ def main() -> None:
     options = Options(**{field.name: getattr(arguments, field.name) for field in fields(Options)})
     marks = (("webdataset", LOADERS), ("django", FACTORY), ("datatrove", PIPELINES), ("pyspark", SPARK))
     here = next((names for package, names in marks if find_spec(package)), PUBLISH)
-    run = machine.run(sys.argv[1:], arguments.rounds)
+    run = machine.run(sys.argv[1:])
     for name in [arguments.only] if arguments.only else here:
         # Imported when needed: no environment has what the others' benchmarks import.
         benchmark = import_module(f"benchmarks.{name}")

@@ -39,7 +39,7 @@ def main() -> None:
     made = tables(lines)
     if not made:
         sys.exit("JMH has printed no table: nothing is recorded")
-    results.record("functions", made, machine.run(sys.argv[1:], 1, "make jmh", "JMH"))
+    results.record("functions", made, machine.run(sys.argv[1:], "make jmh", "JMH"))
     page.write()
 
 

@@ -36,14 +36,13 @@ PACKAGES = (
 )
 
 
-def run(arguments: Sequence[str], rounds: int, target: str = "make bench", name: str = "BENCH") -> dict[str, Any]:
+def run(arguments: Sequence[str], target: str = "make bench", name: str = "BENCH") -> dict[str, Any]:
     """What tables tell of their run."""
     given = f' {name}="{shlex.join(arguments)}"' if arguments else ""
     return {
         "command": f"{target}{given}",
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "commit": _output("git", "rev-parse", "--short=7", "HEAD").strip(),
-        "rounds": rounds,
         "machine": {
             "cpu": _cpu(),
             "cores": os.cpu_count(),

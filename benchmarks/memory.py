@@ -38,13 +38,13 @@ def run(options: Options, folder: Path) -> Iterator[Table]:
         Kind("a pipeline of two processes, to Parquet", 1, runs_pipeline),
     ]
     make_lines(folder, options.rows)
-    heads = {name: Measure(f"{name} MB") for name in (peaks.HEAP, peaks.DIRECT, peaks.OWN, peaks.RESIDENT)}
+    heads = {name: Measure(name) for name in (peaks.HEAP, peaks.DIRECT, peaks.OWN, peaks.RESIDENT)}
     results = []
     for kind in kinds:
         print(f"memory: {kind.name}", file=sys.stderr)
         with sessions([Jar(OURS, jar_path())] if kind.on_spark else [], folder / "sessions") as opened:
             _, memory = measured(kind, folder, options.rows, 0, *opened)
-        results.append(Result(kind.name, {heads[name].name: [peak] for name, peak in memory.items()}))
+        results.append(Result(kind.name, {heads[name].name: [peak] for name, peak in memory.items() if name in heads}))
     size = options.rows * ROW_BYTES
     yield Table("peaks", f"Peaks for {size / 1e9:.1f} GB", [*heads.values()], results, None)
 

@@ -110,24 +110,19 @@ def _ratio_cell(one: Json, measure: str, base: str) -> str:
 
 
 def _growth(table: Json) -> str:
-    sizes = [int(size) for size in table["series"][0]["seconds"]]
-    heads = [f"{table['title']}: seconds at", *(f"{size:,}" for size in sizes), "exponent", "expected"]
+    sizes = [int(size) for size in table["series"][0]["taken"]]
+    heads = [f"{table['title']}: {table['measure']} at", *(f"{size:,}" for size in sizes), "exponent", "expected"]
     times = [
-        [one["name"], *map(spread, one["seconds"].values()), f"{one['exponent']:.2f}", f"{one['expected']:g}"]
+        [one["name"], *map(spread, one["taken"].values()), f"{one['exponent']:.2f}", f"{one['expected']:g}"]
         for one in table["series"]
     ]
     written = _rows(heads, times)
-    measured = [one for one in table["series"] if one["memory"]]
-    if measured:
-        names = list(dict.fromkeys(name for one in measured for peaks in one["memory"].values() for name in peaks))
-        lines = [
-            [f"{one['name']}: {name}", *(number(one["memory"][str(size)][name]) for size in sizes)]
-            for one in measured
-            for name in names
-            if name in one["memory"][str(sizes[0])]
-        ]
-        written += "\n\n" + _rows(["peak memory, MB", *(f"{size:,}" for size in sizes)], lines)
-    return written
+    lines = [
+        [f"{one['name']}: {name}", *(number(found[name]) for found in one["also"].values())]
+        for one in table["series"]
+        for name in next(iter(one["also"].values()), ())
+    ]
+    return written + ("\n\n" + _rows(["", *(f"{size:,}" for size in sizes)], lines) if lines else "")
 
 
 def _rows(heads: list[str], lines: list[list[str]]) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 LOOK_SECONDS = 0.02
 
 # Own memory is that of a Python process and its workers, without what it had from its beginning.
-HEAP, DIRECT, OWN, RESIDENT = "heap", "direct", "own", "resident"
+HEAP, DIRECT, OWN, RESIDENT = "heap MB", "direct MB", "own MB", "resident MB"
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def of_jvm(spark: SparkSession) -> Iterator[dict[str, float]]:
     factory = jvm.java.lang.management.ManagementFactory
     pools = factory.getPlatformMXBeans(jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean"))
     direct = next(pool for pool in pools if pool.getName() == "direct")
-    memory, pid = factory.getMemoryMXBean(), jvm.java.lang.ProcessHandle.current().pid()
+    memory, pid = factory.getMemoryMXBean(), jvm_of(spark)
     found, ended = {HEAP: 0.0, DIRECT: 0.0}, Event()
 
     def look() -> None:
@@ -46,6 +46,13 @@ def of_jvm(spark: SparkSession) -> Iterator[dict[str, float]]:
         ended.set()
         looking.join()
         found[RESIDENT] = resident(pid)
+
+
+def jvm_of(spark: SparkSession) -> int:
+    """The number of its process."""
+    assert spark._jvm is not None
+    pid: int = spark._jvm.java.lang.ProcessHandle.current().pid()
+    return pid
 
 
 @contextmanager

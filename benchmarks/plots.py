@@ -23,7 +23,7 @@ def plot(table: Json) -> str | None:
 def subject(table: Json) -> str:
     """What the plot shows, in a line."""
     if "series" in table:
-        return f"seconds over {table['of']}, both logarithmic"
+        return f"{table['measure']} over {table['of']}, both logarithmic"
     others = _others(table)
     if len(others) == 1:
         return f"times as fast as {plain(others[0])}"
@@ -89,8 +89,8 @@ class _Scale:
 
 def lines(table: Json) -> str:
     """Seconds over sizes, both logarithmic, and the exponent of each."""
-    sizes = [int(size) for size in table["series"][0]["seconds"]]
-    all_seconds = [found["median"] for one in table["series"] for found in one["seconds"].values()]
+    sizes = [int(size) for size in table["series"][0]["taken"]]
+    all_seconds = [found["median"] for one in table["series"] for found in one["taken"].values()]
     low, high = floor(log10(min(all_seconds))), ceil(log10(max(all_seconds)))
     high += high == low
     top, right = MARGIN + 2 * LINE + 6, WIDTH - MARGIN - 14
@@ -108,7 +108,7 @@ def lines(table: Json) -> str:
         parts.append(text(at(size, 1)[0], top + HIGH + 16, _count(size), "light middle"))
     y = top + HIGH + 38
     for place, one in enumerate(table["series"]):
-        points = [at(int(size), found["median"]) for size, found in one["seconds"].items()]
+        points = [at(int(size), found["median"]) for size, found in one["taken"].items()]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         parts.append(f'<polyline class="s{place % 6}" points="{path}"/>')
         parts += [f'<circle class="f{place % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in points]

@@ -82,6 +82,10 @@ class Table:
             "results": results,
         }
 
+    @property
+    def rounds(self) -> int:
+        return max(len(values) for one in self.results for values in one.values.values())
+
     def ratios(self, one: Result) -> dict[str, dict[str, float]]:
         """By measure, how many times as fast it is as the limit, and if it is ours, as each alternative."""
         others = [
@@ -106,40 +110,50 @@ class Series:
 
     Attributes:
         expected: The exponent that it should not be above: 0 of what does not depend on the size, 1 of what is linear.
-        seconds: By size, of each round.
-        memory: By size, the peaks in megabytes by their names.
+        taken: By size, of each round.
+        also: By size, what else was measured, by what the page calls it.
     """
 
     name: str
     expected: float
-    seconds: Mapping[int, Sequence[float]]
-    memory: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    taken: Mapping[int, Sequence[float]]
+    also: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Series over sizes of the same thing, which `of` names."""
+    """Series over sizes of the same thing.
+
+    Attributes:
+        of: What grows.
+        measure: What the series have taken; other work on the machine changes CPU seconds, those of all cores, least.
+    """
 
     name: str
     title: str
     of: str
     series: Sequence[Series]
+    measure: str = "CPU seconds"
 
     def json(self) -> Json:
         series = [
             {
                 "name": one.name,
                 "expected": one.expected,
-                "exponent": round(exponent({size: median(taken) for size, taken in one.seconds.items()}), 2),
-                "seconds": {str(size): summary(taken) for size, taken in one.seconds.items()},
-                "memory": {
-                    str(size): {name: rounded(peak) for name, peak in peaks.items()}
-                    for size, peaks in one.memory.items()
+                "exponent": round(exponent({size: median(taken) for size, taken in one.taken.items()}), 2),
+                "taken": {str(size): summary(taken) for size, taken in one.taken.items()},
+                "also": {
+                    str(size): {name: rounded(value) for name, value in found.items()}
+                    for size, found in one.also.items()
                 },
             }
             for one in self.series
         ]
-        return {"name": self.name, "title": self.title, "of": self.of, "series": series}
+        return {"name": self.name, "title": self.title, "of": self.of, "measure": self.measure, "series": series}
+
+    @property
+    def rounds(self) -> int:
+        return max(len(taken) for one in self.series for taken in one.taken.values())
 
 
 def within_rounds(ones: Sequence[float], others: Sequence[float]) -> float:
@@ -177,7 +191,7 @@ def record(part: str, tables: Iterable[Table | Growth], run: Json) -> None:
     """Put the tables into the part's file, in the place of those of the same names."""
     path = RESULTS / f"{part}.json"
     kept = {table["name"]: table for table in read(part)} if path.exists() else {}
-    kept |= {table.name: table.json() | {"run": run} for table in tables}
+    kept |= {table.name: table.json() | {"run": run | {"rounds": table.rounds}} for table in tables}
     path.write_text(written({"part": part, "tables": list(kept.values())}))
 
 

@@ -23,7 +23,7 @@ def run(options: Options, folder: Path) -> Iterator[Growth]:
     try:
         taken = {number: actions(spark, number, options.rounds, folder / str(number)) for number in SHARDS}
         series = [Series(name, 1, {number: taken[number][name] for number in SHARDS}) for name in taken[SHARDS[0]]]
-        yield Growth("shards", "Spark, over the shards that a manifest names", "shards", series)
+        yield Growth("shards", "Spark, over the shards that a manifest names", "shards", series, "seconds")
     finally:
         spark.stop()
 

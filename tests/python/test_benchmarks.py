@@ -12,7 +12,6 @@ RUN = {
     "command": "make bench",
     "date": "2026-11-24",
     "commit": "abcdef0",
-    "rounds": 3,
     "machine": {"cpu": "AMD EPYC", "cores": 2},
     "versions": {"Python": "3.11.7"},
 }
@@ -56,9 +55,9 @@ def test_what_is_recorded_replaces_the_table_of_its_name_alone(tmp_path: Path, m
     faster = Result("ours", {"seconds": [1.0, 2.0, 4.0]})
     results.record("write", [Table("disk", "Writing", SECONDS.measures, [LIMIT, faster], "limit")], RUN)
     disk, kept = results.read("write")
-    assert (disk["name"], disk["run"]) == ("disk", RUN)
+    assert (disk["name"], disk["run"]) == ("disk", RUN | {"rounds": 3})
     assert disk["results"][1]["values"]["seconds"] == {"median": 2, "least": 1, "most": 4, "rounds": [1, 2, 4]}
-    assert kept == memory.json() | {"run": RUN}
+    assert kept == memory.json() | {"run": RUN | {"rounds": 3}}
 
 
 def test_the_harness_makes_the_first_contender_the_limit_and_tells_the_rate() -> None:
@@ -92,18 +91,19 @@ def test_tables_show_spreads_ratios_and_aims() -> None:
         "| ours | 2.00 (2.00-4.00) | 0.50 (aim 0.7) |",
         "| other | 8.00 | 0.25 |",
     ]
-    told = page.origin(RUN)
+    told = page.origin(RUN | {"rounds": 3})
     assert "2 cores of an AMD EPYC" in told
     assert "`make bench`, 3 rounds, 24 November 2026, commit abcdef0" in told
 
 
 def test_growth_shows_each_size_and_the_exponent() -> None:
-    series = Series("load", 1, {10: [1.0], 100: [10.0]}, {10: {"resident": 50}, 100: {"resident": 500}})
+    series = Series("load", 1, {10: [1.0], 100: [10.0]}, {10: {"resident MB": 50}, 100: {"resident MB": 500}})
     grown = Growth("files", "Files", "files", [series]).json()
     assert grown["series"][0]["exponent"] == 1
     lines = page.markdown(grown).splitlines()
+    assert lines[0] == "| Files: CPU seconds at | 10 | 100 | exponent | expected |"
     assert "| load | 1.00 | 10.0 | 1.00 | 1 |" in lines
-    assert "| load: resident | 50.0 | 500 |" in lines
+    assert "| load: resident MB | 50.0 | 500 |" in lines
     assert "exponent 1.00" in plots.lines(grown)
 
 
@@ -114,7 +114,7 @@ def test_the_page_and_the_plots_are_what_the_results_make() -> None:
 
 
 def test_a_result_without_a_place_in_the_page_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "tables", lambda: {("write", "disk"): SECONDS.json() | {"run": RUN}})
+    monkeypatch.setattr(page, "tables", lambda: {("write", "disk"): SECONDS.json()})
     with pytest.raises(ValueError, match="`write disk`"):
         page.filled("no place")
     with pytest.raises(ValueError, match="`write memory`"):
