@@ -36,7 +36,7 @@ _COMMANDS = (jar_path, doctor, inspect, verify, convert, pipeline, factory, publ
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (without arguments: this process's) and return its exit code."""
-    args = _parser().parse_args(argv)
+    args = parser().parse_args(argv)
     try:
         code = int(args.run(args))
         sys.stdout.flush()
@@ -53,12 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    whole = argparse.ArgumentParser(
         prog="safetensors-spark", description="Read and write safetensors files with Apache Spark."
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {safetensors_spark.__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    whole.add_argument("--version", action="version", version=f"%(prog)s {safetensors_spark.__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_to(commands)
-    return parser
+    return whole

@@ -47,9 +47,7 @@ def add_to(commands: Commands) -> None:
         "--mode", default="error", choices=("error", "append", "overwrite"), help="if PATH is a dataset"
     )
     parser.add_argument("--index", action="store_true", help="write an index of all tensors")
-    parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at a time, one for each core"
-    )
+    parser.add_argument("--processes", type=int, metavar="N", help="processes at a time; by default one for each core")
     parser.set_defaults(run=run)
 
 
@@ -64,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if type(source).__module__.endswith(("parquet", "hugging_face")):
         require("arrow", ("pyarrow",))
     with _bar() as (begin, advance):
-        manifest = convert(source, args.path, max(1, args.processes), _options(args), begin, advance, columns)
+        manifest = convert(source, args.path, _processes(args), _options(args), begin, advance, columns)
     shards = counted(len(manifest.shards), "shard")
     print(printable(f"{args.path}: {counted(manifest.samples, 'row')} in {shards}, {counted(manifest.bytes, 'byte')}."))
     return 0
@@ -100,9 +98,13 @@ def _to_parquet(args: argparse.Namespace) -> int:
             f"{', '.join(unused)}."
         )
     with _bar() as (begin, advance):
-        rows = to_parquet(args.source, args.path, max(1, args.processes), begin, advance, _names(args.columns))
+        rows = to_parquet(args.source, args.path, _processes(args), begin, advance, _names(args.columns))
     print(printable(f"{args.path}: {counted(rows, 'row')} in Parquet."))
     return 0
+
+
+def _processes(args: argparse.Namespace) -> int:
+    return (os.cpu_count() or 1) if args.processes is None else max(1, args.processes)
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
