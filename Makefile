@@ -39,7 +39,7 @@ STEPS = check-python site test-interop test-scala test-processes test-python-uni
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
-  cluster failures filesystems full_disk fuzz memory python_stores read_failures reliability_of_spark sessions))
+  cluster failures filesystems full_disk fuzz memory python_stores read_failures reliability_of_spark sessions tutorials))
 
 .DEFAULT_GOAL := test
 # Two sbt in one clone disturb each other. The steps of `make test`, which run in a make of their own, do without that.
@@ -47,7 +47,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz attack soak bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments build release-check jar clean
+  test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments notebooks build release-check jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -232,6 +232,17 @@ release-check: site $(UV)
 site: .venv-site/made
 	@echo "== $@: mkdocs"
 	@time NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
+
+# The tutorials as notebooks, which run from top to bottom where their packages are.
+NOTEBOOKS = --with-requirements project/notebooks.txt python tests/run_notebooks.py
+notebooks: export PYTHONPATH := project:tests:tests/pyspark_interop
+notebooks: jar $(UV)
+	@echo "== $@: nbclient"
+	@$(UV) run python tests/pyspark_interop/filesystem_jars.py
+	@time { \
+	  UV_PROJECT_ENVIRONMENT=.venv-torch $(UV) run --quiet --group training $(NOTEBOOKS) images tokens embeddings checkpoint && \
+	  $(UV) run --quiet $(NOTEBOOKS) s3 connect && \
+	  $(PUBLISH) run --quiet $(PUBLISH_GROUPS) $(NOTEBOOKS) hub; }
 
 .venv-site/made: project/site.txt $(UV)
 	$(UV) venv --quiet --clear .venv-site

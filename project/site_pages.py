@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mkdocs.structure.files import File  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).parents[1]
+# MkDocs loads this file alone.
+sys.path.append(str(ROOT / "project"))
+
+from notebooks import TUTORIALS, notebook  # noqa: E402
 
 PAGES = {
     "README.md": "index.md",
@@ -30,6 +36,9 @@ def on_files(files: Any, config: Any) -> Any:
     files.append(File.generated(config, "examples.md", content=_examples()))
     for name in (ROOT / "format").glob("*.json"):
         files.append(File.generated(config, f"format/{name.name}", content=name.read_text()))
+    for path in TUTORIALS.glob("*.md"):
+        place = f"tutorials/{path.stem}.ipynb"
+        files.append(File.generated(config, place, content=json.dumps(notebook(path.read_text()), indent=1)))
     return files
 
 
@@ -53,6 +62,9 @@ def _examples() -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """The pages of docs/ link to files of the repository, which have other places in the site."""
     place = page.file.src_uri
+    if place.startswith("tutorials/"):
+        title, _, rest = markdown.partition("\n")
+        markdown = f"{title}\n\n[This page as a notebook]({PurePosixPath(place).stem}.ipynb){{ download }}\n{rest}"
     return markdown if place in PAGES.values() else linked(markdown, f"docs/{place}")
 
 
@@ -69,6 +81,9 @@ def linked(text: str, source: str) -> str:
         # A licence is no page.
         return found[0] if target == "LICENSE" else f"]({up}{place}{found[2] or ''})"
 
+    # In the repository pages are named by their files, and here by what they are about.
+    text = re.sub(r"\[(?:docs|format)/(\w*)(?:\.md)?\]", lambda name: f"[{name[1].capitalize() or 'Formats'}]", text)
+    text = re.sub(r"\[([A-Z]{4,})\.md\]", lambda name: f"[{name[1].capitalize()}]", text)
     return _LINK.sub(changed, text).replace("[Apache-2.0](LICENSE)", "Apache-2.0")
 
 

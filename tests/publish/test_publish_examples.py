@@ -1,4 +1,4 @@
-"""The examples of docs/publish.md run, from top to bottom. What they do with Spark is in tests/pyspark_interop."""
+"""The examples of docs/publish.md and of the tutorial run. What they do with Spark is in tests/pyspark_interop."""
 
 from pathlib import Path
 
@@ -22,3 +22,9 @@ def test_the_examples_of_publish(tmp_path: Path) -> None:
         tree = server.history("me/points")[-1]["tree"]
     assert {"dataset_manifest.json", "README.md"} < set(tree)
     assert [path for path in tree if path.startswith("data/")] == ["data/m1/b/night-1.parquet"]
+
+
+def test_the_tutorial_of_the_hub(tmp_path: Path) -> None:
+    with hub.running(tmp_path / "hub") as server:
+        of_hub = {name: value for name, value in server.environment().items() if name.startswith("HF_")}
+        examples.run(tmp_path, "docs/tutorials/hub.md", more=of_hub)
