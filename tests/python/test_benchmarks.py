@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from benchmarks import page, plots, results
+from benchmarks import functions, page, plots, results
 from benchmarks.harness import Contender, side_by_side, table
 from benchmarks.results import Growth, Measure, Result, Series, Table, exponent, ratio, within_rounds
 
@@ -105,6 +105,18 @@ def test_growth_shows_each_size_and_the_exponent() -> None:
     assert "| load | 1.00 | 10.0 | 1.00 | 1 |" in lines
     assert "| load: resident MB | 50.0 | 500 |" in lines
     assert "exponent 1.00" in plots.lines(grown)
+
+
+def test_what_jmh_prints_is_a_table_for_each_number_of_elements() -> None:
+    lines = """
+    [info] | elements | | microseconds | x a copy to a new array | aim | x a copy to the same array |
+    [info] | 4,096 | System.arraycopy toNewArray | 2.00 | 1.00 |  | 0.05 |
+    [info] | 4,096 | BF16 decode | 4.00 | 0.50 | 0.25 | 0.03 |
+    [info] | 262,144 | System.arraycopy toNewArray | 150.00 | 1.00 |  | 0.20 |"""
+    small, large = (table.json() for table in functions.tables(lines.splitlines()))
+    assert (small["name"], large["name"]) == ("elements-4096", "elements-262144")
+    assert small["results"][1]["ratios"] == {"microseconds": {"copy to a new array": 0.5}}
+    assert small["results"][1]["aims"] == {"microseconds": 0.25}
 
 
 def test_the_page_and_the_plots_are_what_the_results_make() -> None:
