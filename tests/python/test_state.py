@@ -1,6 +1,7 @@
 """States that are not what `state_dict` returned: an error that names the value."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,7 @@ def test_a_state_is_read_as_it_was_saved() -> None:
         (changed(epoch=1 << 32), "`epoch` is 4294967296"),
         (changed(begun_at=-5), "`begun_at` is -5"),
         (changed(begun_at=35), "`begun_at` is 35, expected a whole number from 0 to 34"),
+        (changed(samples=1 << 64), f"`samples` is {1 << 64}, expected a whole number from 0 to {(1 << 64) - 1}"),
         (changed(samples=-34), "`samples` is -34"),
         (changed(batch_size=0), "`batch_size` is 0, expected a whole number from 1"),
         (changed(batch_size=-4), "`batch_size` is -4"),
@@ -91,3 +93,22 @@ def test_a_state_of_another_version() -> None:
 def test_several_states() -> None:
     with pytest.raises(SafetensorsSparkError, match="has several states of batches"):
         from_state({"train": STATE, "test": changed(epoch=3)})
+
+
+@pytest.mark.parametrize(("samples", "nodes"), [(24, 1), (25, 1), (24, 2), (27, 2), (24, 3), (26, 3)])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_ranks_go_on_in_the_part_of_their_node(samples: int, nodes: int, drop_last: bool) -> None:
+    whole = Epoch(0, 0, samples, "abc", None, 2, 2 * nodes, drop_last, nodes)
+    for steps in range(len(whole.steps)):
+        rest = replace(whole, begun_at=whole.place(steps))
+        for node in range(nodes):
+            before = _places(whole, node, steps)
+            assert before.isdisjoint(_places(rest, node))
+            assert before | _places(rest, node) == _places(whole, node)
+            assert drop_last or _places(whole, node) == set(whole.part(2 * node))
+
+
+def _places(epoch: Epoch, node: int, steps: int | None = None) -> set[int]:
+    """Those that the two ranks of a node take in so many steps, or in all."""
+    taken = range(len(epoch.steps) if steps is None else steps)
+    return {place for step in taken for rank in (2 * node, 2 * node + 1) for place in epoch.places(step, rank)}

@@ -44,4 +44,3 @@ class Position:
     def end(self) -> None:
         """All batches were taken, and the caller has asked for another one."""
         self.set(self._epoch + (not self._held), 0)
-        self._held = False
