@@ -46,7 +46,7 @@ PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: demo test fuzz attack soak bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
+.PHONY: demo test fuzz attack soak mutants audit bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
   test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments notebooks build release-check jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
@@ -94,6 +94,17 @@ test: jar environments
 fuzz: jar $(UV)
 	@$(SBT) tests/Test/compile
 	@PYTHONPATH=project $(UV) run python tests/pyspark_interop/fuzz.py $(FUZZ)
+
+# Whether the tests notice small changes of the code that holds data: some minutes for each group, or for what MUTANTS says,
+# such as `manifest --mutants 60`. The results and their page are docs/mutants.md.
+mutants: jar $(UV)
+	$(UV) sync --quiet
+	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
+	@PYTHONPATH=tests $(UV) run --quiet --no-project --with cosmic-ray==8.7.0 python -m mutants.run $(MUTANTS)
+
+# Known vulnerabilities of what uv.lock has, as OSV's service lists them: CI asks it.
+audit: .tools/uv/bin/uv
+	.tools/uv/bin/uv audit --preview-features audit-command --locked
 
 # Format, lint and types.
 check: check-python

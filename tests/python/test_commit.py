@@ -187,6 +187,9 @@ def test_records_are_committed_once(path: Path) -> None:
         WriteRecord.from_json('{"folder": "../.."}')
     with pytest.raises(InvalidWriteError, match="no folder of a writer"):
         WriteRecord("../..", "batch", (), ())
+    for name in ("../x.safetensors", "..", "/x", ""):
+        with pytest.raises(InvalidWriteError, match="is no name of a shard"):
+            WriteRecord.from_json(record.to_json().replace(record.shards[0].file, name))
 
 
 def test_a_shard_that_is_not_where_the_committer_looks_stops_the_commit(path: Path, tmp_path: Path) -> None:

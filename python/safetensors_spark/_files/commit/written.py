@@ -9,6 +9,7 @@ from typing import Any
 
 from safetensors_spark._errors import InvalidWriteError
 from safetensors_spark._files.manifest import Column, KeyBucket, Mode, Shard
+from safetensors_spark._files.storage import is_plain_name
 
 STAGING = "_temporary"
 
@@ -47,6 +48,9 @@ class WriteRecord:
     def __post_init__(self) -> None:
         if not re.fullmatch(rf"{STAGING}/[0-9a-f-]{{36}}", self.folder):
             raise InvalidWriteError(f"{self.folder!r} is no folder of a writer. Pass what `finish` returned.")
+        for shard in self.shards:
+            if not is_plain_name(shard.file):
+                raise InvalidWriteError(f"{shard.file!r} is no name of a shard. Pass what `finish` returned.")
 
 
 def _shard(fields: dict[str, Any]) -> Shard:
