@@ -82,7 +82,7 @@ def linked(text: str, source: str) -> str:
         return found[0] if target == "LICENSE" else f"]({up}{place}{found[2] or ''})"
 
     # In the repository pages are named by their files, and here by what they are about.
-    text = re.sub(r"\[(?:docs|format)/(\w*)(?:\.md)?\]", lambda name: f"[{name[1].capitalize() or 'Formats'}]", text)
+    text = re.sub(r"\[(?:docs|format)/([\w-]*)(?:\.md)?\]", lambda name: f"[{name[1].capitalize() or 'Formats'}]", text)
     text = re.sub(r"\[([A-Z]{4,})\.md\]", lambda name: f"[{name[1].capitalize()}]", text)
     return _LINK.sub(changed, text).replace("[Apache-2.0](LICENSE)", "Apache-2.0")
 
