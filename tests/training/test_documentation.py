@@ -25,7 +25,7 @@ def test_the_examples_of_readme_spark_and_python(tmp_path: Path) -> None:
     (tmp_path / "bert.safetensors").symlink_to(model / "model.safetensors")
     with hub.running(tmp_path / "hub") as server:
         of_hub = {name: value for name, value in server.environment().items() if name.startswith("HF_")}
-        examples.run(tmp_path, "README.md", "docs/spark.md", "docs/python.md", more=of_hub)
+        examples.run(tmp_path, "README.md", "docs/spark.md", "docs/python.md", "docs/clusters.md", more=of_hub)
         assert "dataset_manifest.json" in server.history("me/points")[-1]["tree"]
     assert pq.read_table(tmp_path / "out" / "00000.parquet").to_pylist() == [{"id": 2, "score": 0.75}]
     _, report = AutoModel.from_pretrained(tmp_path / "MiniLM-bf16", output_loading_info=True)
