@@ -38,8 +38,8 @@ class InvalidManifestError(SafetensorsSparkError):
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(
-            f"{path} is not a valid dataset manifest: {shortened(what)}. Overwrite the dataset, or remove the file to read the "
-            "folder's safetensors files as they are."
+            f"{path} is not a valid dataset manifest: {shortened(what)}. Overwrite the dataset, or remove the file to "
+            "read the folder's safetensors files as they are."
         )
 
 

@@ -1,6 +1,7 @@
 """What a path may be: a folder or file of any name, a manifest, an index of a checkpoint; and what is refused."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -147,13 +148,42 @@ def test_a_file_of_a_name_that_no_file_system_has(tmp_path: Path) -> None:
     made.commit()
     path = tmp_path / "made" / "dataset_manifest.json"
     path.write_text(path.read_text().replace(name, "x" * 1_000_000))
-    with pytest.raises(sts.InvalidManifestError, match="`shards.0..file` is `xxx") as raised:
+    with pytest.raises(sts.InvalidManifestError, match=r"`shards.0..file` is `xxx") as raised:
         open_store(tmp_path / "made")
     assert len(str(raised.value)) < 1000
     save(tmp_path / "a.safetensors", a=[1])
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
     with pytest.raises(sts.InvalidCheckpointError, match="which is no name of a file beside it"):
         open_store(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["dataset_manifest.json", INDEX])
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda path: path.touch() or os.truncate(path, 1 << 40), "has 1,099,511,627,776 bytes, and at most"),
+    ],
+    ids=["pipe", "device", "hole"],
+)
+def test_what_is_read_in_whole_and_has_no_end(
+    tmp_path: Path, name: str, make: Callable[[Path], object], said: str
+) -> None:
+    save(tmp_path / "a.safetensors", a=[1])
+    make(tmp_path / name)
+    with pytest.raises(sts.SafetensorsSparkError, match=f"{re.escape(name)}.* {said}"):
+        open_store(tmp_path / name)
+
+
+def test_a_shard_that_is_a_link_to_itself(tmp_path: Path) -> None:
+    made = Handmade(tmp_path)
+    name = made.shard(a=[1.0])[0]["file_name"]
+    made.commit()
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to(name)
+    with pytest.raises(FileNotFoundError, match=f"{name} is not there: the dataset has lost it"):
+        open_store(tmp_path)["a"]
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

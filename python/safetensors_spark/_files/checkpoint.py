@@ -11,6 +11,8 @@ from safetensors_spark._files.storage import Folder, is_plain_name
 
 # A variant of the weights has an index such as `model.safetensors.index.fp16.json`.
 _NAME = re.compile(r"[^_.].*\.safetensors\.index(?P<variant>\.[^.]+)?\.json", re.DOTALL)
+# As of a header, which says more of each tensor.
+_LARGEST = 100_000_000
 
 
 def is_index(name: str) -> bool:
@@ -35,6 +37,8 @@ def index_among(names: Iterable[str], location: str) -> str | None:
 def read_weights(folder: Folder, name: str) -> Mapping[str, str]:
     """The file of each tensor, by the index of this name. Raises `InvalidCheckpointError`, or `FileNotFoundError`."""
     path = f"{folder.location}/{name}"
+    if (length := folder.size(name)) > _LARGEST:
+        raise _invalid(path, f"it has {length:,} bytes, and at most {_LARGEST:,} are read")
     try:
         weights = parse_json(folder.read(name))["weight_map"]
     except (ValueError, KeyError, TypeError):

@@ -23,8 +23,9 @@ StorageOptions = Mapping[str, Any]
 # What an entry of a folder may be that is no file.
 FOLDER, LINK, NOT_REGULAR = "a folder", "a link that leads nowhere", "not a regular file"
 
-
 _LONGEST_NAME = 255
+# Of what is read in whole, such as manifests. Java's arrays have no more either.
+_LARGEST_WHOLE = (2 << 30) - 1
 
 
 def is_plain_name(name: str) -> bool:
@@ -171,8 +172,18 @@ class LocalFolder:
         found = {}
         for name in names:
             with suppress(FileNotFoundError):
-                found[name] = FileVersion.of((self.path / name).stat())
+                found[name] = FileVersion.of(self._stat(name))
         return found
+
+    def _stat(self, name: str) -> os.stat_result:
+        """Of a link that leads to itself as of one that leads nowhere: raises `FileNotFoundError`."""
+        path = self.path / name
+        try:
+            return path.stat()
+        except OSError as error:
+            if error.errno == ELOOP:
+                raise FileNotFoundError(printable(f"{path} is {LINK}")) from None
+            raise
 
     def is_file(self, name: str) -> bool:
         """Whether there is a file by this name."""
@@ -180,17 +191,46 @@ class LocalFolder:
 
     def size(self, name: str) -> int:
         """How many bytes the file has."""
-        return (self.path / name).stat().st_size
+        return self._stat(name).st_size
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
-        """The file's bytes from `start` to before `end`, fewer where it is shorter."""
-        with (self.path / name).open("rb") as file:
+        """The file's bytes from `start` to before `end`, fewer where it is shorter.
+
+        Raises as `open`, and `SafetensorsSparkError` for all bytes of a file that is too large to be of ours.
+        """
+        with self.open(name) as file:
+            if end is None:
+                self._check_small(name, os.fstat(file.fileno()).st_size)
             file.seek(start)
             return file.read(-1 if end is None else max(0, end - start))
 
+    def _check_small(self, name: str, length: int) -> None:
+        if length > _LARGEST_WHOLE:
+            raise SafetensorsSparkError(
+                f"{self.path / name} has {length:,} bytes, and at most {_LARGEST_WHOLE:,} are read. Remove it, or read "
+                "another path."
+            )
+
     def open(self, name: str) -> BinaryIO:
-        """The file as one that may be read anywhere."""
-        return (self.path / name).open("rb")
+        """The file as one that may be read anywhere. Raises `SafetensorsSparkError` for what is no regular file."""
+        path = self.path / name
+        try:
+            file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - it is returned
+        except IsADirectoryError:
+            raise self.not_regular(name) from None
+        except OSError as error:
+            if error.errno == ELOOP:
+                raise FileNotFoundError(printable(f"{path} is {LINK}")) from None
+            raise
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise self.not_regular(name)
+        return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """To open a pipe would wait for a writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _no_file(entry: os.DirEntry[str]) -> str | None:

@@ -36,7 +36,7 @@ class Local:
         # To open a pipe would wait for a writer.
         if path.exists() and not path.is_file():
             raise DamagedShardError(f"{path} is not a file any more. Restore it, or open the dataset again.")
-        with path.open("rb") as opened:
+        with self._folder.open(shard.file) as opened:
             return mapped(opened)
 
     def prefetch(self, shards: Sequence[Shard]) -> None:

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from safetensors_spark._errors import SafetensorsSparkError
 from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.storage import FileVersion
 
@@ -61,7 +62,13 @@ def mapped(file: BinaryIO) -> Mapped:
         return Mapped(
             _read_only(np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.uint8)), version
         )
-    data = np.asarray(_Map(file.fileno(), found.st_size))
+    try:
+        data = np.asarray(_Map(file.fileno(), found.st_size))
+    except OSError as error:
+        raise SafetensorsSparkError(
+            f"{file.name} has {found.st_size:,} bytes, which this process cannot map: {error.strerror}. Give it more "
+            "memory or addresses."
+        ) from None
     return Mapped(data, version, os.fsencode(Path(file.name).absolute()), (found.st_dev, found.st_ino))
 
 
@@ -76,7 +83,7 @@ class _Map:
         address = _libc().mmap(None, length, protection, flags, descriptor, 0)
         if address == ctypes.c_void_p(-1).value:
             number = ctypes.get_errno()
-            raise OSError(number, f"a file of {length} bytes cannot be mapped: {os.strerror(number)}")
+            raise OSError(number, os.strerror(number))
         self._address, self._length, self._unmap = address, length, _libc().munmap
         self.__array_interface__ = {"data": (address, True), "shape": (length,), "typestr": "|u1", "version": 3}
 

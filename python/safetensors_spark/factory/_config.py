@@ -121,6 +121,10 @@ class PipelineConfig(_Part):
         return json_schema(PipelineConfig, {OperatorConfig: OPERATORS, HookConfig: HOOKS})
 
 
+# YAML takes hundreds of times as much memory.
+_LARGEST = 10_000_000
+
+
 def load_pipeline(path: str | os.PathLike[str]) -> Pipeline:
     """The pipeline that a YAML file describes. Raises `ConfigError` with the line of each mistake."""
     return load_config(path).pipeline()
@@ -133,9 +137,13 @@ def load_config(path: str | os.PathLike[str]) -> PipelineConfig:
     """
     file = Path(absolute(str(path), Path.cwd()))
     try:
-        content = file.read_bytes()
+        # It may be a pipe of the shell.
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
+    if len(content) > _LARGEST:
+        raise ConfigError(f"{path} has more than {_LARGEST:,} bytes, which is no configuration.")
     document = parsed(content, str(path))
     problems: list[Problem] = []
     config = checked_as(PipelineConfig, document.value, (), problems)

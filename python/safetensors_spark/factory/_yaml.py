@@ -20,6 +20,7 @@ Place = tuple[str | int, ...]
 
 _TAG = "tag:yaml.org,2002:"
 _DEEPEST = 50
+_MOST_BITS = 10_000
 _SCALARS = {
     "null": (r"~|null|Null|NULL|", ("~", "n", "N", "")),
     "bool": (r"true|True|TRUE|false|False|FALSE", tuple("tTfF")),
@@ -171,7 +172,11 @@ def _scalar(node: yaml.ScalarNode, kind: str) -> Any:
             case "bool":
                 return text.lower() == "true"
             case "int":
-                return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+                whole = int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+                # Python does not write longer ones in digits.
+                if whole.bit_length() > _MOST_BITS:
+                    raise _SlipError(node, f"{text:.40}... is a number that is too large")
+                return whole
             case "float":
                 bare = text.lower().replace(".inf", "inf").replace(".nan", "nan")
                 number = float(bare)

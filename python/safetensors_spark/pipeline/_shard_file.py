@@ -111,6 +111,23 @@ class FrameWriter:
         self._file.write(_END.pack(zlib.crc32(content), len(content), _MAGIC))
 
 
+def _footer(content: bytes, size: int) -> tuple[Footer, list[Frame]]:
+    """What the JSON at the end of a file of this size says. Raises ValueError and others where it is not ours."""
+    found: dict[str, Any] = json.loads(content)
+    frames = [Frame(*one) for one in found.pop("frames")]
+    for frame in frames:
+        numbers = list(vars(frame).values())
+        if any(type(one) is not int or one < 0 for one in numbers) or frame.offset + frame.length > size:
+            raise ValueError(frame)
+    footer = Footer(**found)
+    if any(
+        type(one) is not type(wanted)
+        for one, wanted in zip(vars(footer).values(), vars(Footer()).values(), strict=True)
+    ):
+        raise ValueError(footer)
+    return footer, frames
+
+
 class ShardFile:
     """Reads what a stage has made of a shard."""
 
@@ -131,9 +148,10 @@ class ShardFile:
         content = tail[-_END.size - length : -_END.size]
         if zlib.crc32(content) != crc32:
             raise self._damaged()
-        found: dict[str, Any] = json.loads(content)
-        frames = [Frame(*one) for one in found.pop("frames")]
-        return Footer(**found), frames
+        try:
+            return _footer(content, size)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise self._damaged() from None
 
     @property
     def rows_inside(self) -> int:
