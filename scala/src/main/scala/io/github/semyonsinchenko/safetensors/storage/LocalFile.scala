@@ -29,8 +29,9 @@ object LocalFile {
 
   // One look at the file. Two would find a file that another writer deletes between them, such as a lock, to be of another kind.
   def checkRegular(local: file.Path): Unit =
-    try if (!Files.readAttributes(local, classOf[BasicFileAttributes]).isRegularFile) throw new UnreadableFileException(
-        s"$local is not a regular file. Remove it, or read another path.",
-        fault = FileFault.Corrupt)
+    try if (!Files.readAttributes(local, classOf[BasicFileAttributes]).isRegularFile)
+        throw new UnreadableFileException(
+          s"$local is not a regular file. Remove it, or read another path.",
+          fault = FileFault.Corrupt)
     catch { case _: IOException => } // Opening the file tells it.
 }

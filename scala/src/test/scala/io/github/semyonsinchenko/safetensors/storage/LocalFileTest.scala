@@ -18,6 +18,7 @@ class LocalFileTest extends AnyFunSuite {
   test("a directory is refused, and a file that does not exist is left to who opens it") {
     val folder = Files.createTempDirectory("folder")
     LocalFile.checkRegular(folder.resolve("none"))
-    assert(intercept[UnreadableFileException](LocalFile.checkRegular(folder)).getMessage.contains("is not a regular file"))
+    assert(intercept[UnreadableFileException](LocalFile.checkRegular(folder)).getMessage.contains(
+        "is not a regular file"))
   }
 }
