@@ -352,6 +352,21 @@ def test_files_of_writers_that_died_a_week_ago_are_deleted(path: Path) -> None:
     assert others(path) == []
 
 
+def test_a_writer_whose_clock_is_a_month_ahead_deletes_nothing_of_one_that_lives(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(path, 1)
+    other = DatasetWriter(path, batch_size=1)
+    other.write({"x": np.arange(1)})
+    record = other.finish()
+    now = time.time
+    with monkeypatch.context() as wrong:
+        wrong.setattr(time, "time", lambda: now() + 30 * 24 * 3600)
+        append(path, 2)
+    other.commit([record])
+    assert rows(path) == [1, 2, 0]
+
+
 def test_a_directory_of_other_files_is_not_written_to(path: Path, tmp_path: Path) -> None:
     path.mkdir()
     (path / "notes.txt").write_text("mine")

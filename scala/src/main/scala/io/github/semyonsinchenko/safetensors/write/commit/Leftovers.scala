@@ -23,8 +23,9 @@ private[write] object Leftovers {
    * @param manifest of the directory; the files that it names stay
    */
   def delete(directory: Path, manifest: Manifest, conf: Configuration): Unit = {
-    val fs     = directory.getFileSystem(conf)
-    val oldest = System.currentTimeMillis - AgeMillis
+    val fs = directory.getFileSystem(conf)
+    // By the file system's clock, which tells the times of all files: this commit has just written the manifest.
+    lazy val oldest = fs.getFileStatus(new Path(directory, Manifest.FileName)).getModificationTime - AgeMillis
 
     // Not by a folder's own time: some file systems have none, or always the present.
     def isAged(status: FileStatus): Boolean = {

@@ -1,6 +1,8 @@
 package io.github.semyonsinchenko.safetensors.write.commit
 
 import java.nio.file.{Files, Path => LocalPath}
+import java.nio.file.attribute.FileTime
+import java.time.{Duration, Instant}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
@@ -48,6 +50,24 @@ class PendingCommitTest extends AnyFunSuite {
       shardsAnd(s"_commit-$id.pending", directory)
       Leftovers.delete(new Path(directory.toUri), manifest, conf)
       assert(TempDir.names(directory) == Seq(kept))
+    }
+  }
+
+  test("the age of what is left is told by the file system's clock alone") {
+    TempDir { directory =>
+      // Its clock is a month behind that of this machine.
+      val now = Instant.now.minus(Duration.ofDays(30))
+      def made(name: String, days: Long): Unit = {
+        Files.setLastModifiedTime(Files.createFile(directory.resolve(name)),
+          FileTime.from(now.minus(Duration.ofDays(days))))
+        ()
+      }
+      val (young, old) = (s"_index-$id", s"_index-${UUID.randomUUID()}")
+      made(Manifest.FileName, 0)
+      made(young, 6)
+      made(old, 8)
+      Leftovers.delete(new Path(directory.toUri), manifest, conf)
+      assert(TempDir.names(directory).sorted == Seq(young, Manifest.FileName).sorted)
     }
   }
 }
