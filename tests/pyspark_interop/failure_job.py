@@ -2,8 +2,9 @@
 
 Run as `python failure_job.py SETTINGS`, a JSON object: `path`, `mode`, `options` of the write, `master`, `conf`,
 `first` (the first of the numbers that it writes, see `failures.py`), and how to pace it: `sleep`, milliseconds for
-each row; `race`, a file for which the first attempt at the first row waits, and which the second one makes; `start`, a
-folder in which as many jobs as `jobs` must be ready. Prints the ids of the application and of the driver's process,
+each row; `race`, a file for which the first attempt at the first row waits, and which the second one makes; `exhaust`,
+a file that the first attempt at a row in the midst of a task makes, and then takes more memory than there is; `start`,
+a folder in which as many jobs as `jobs` must be ready. Prints the ids of the application and of the driver's process,
 and at the end each attempt of a task, by partition.
 """
 
@@ -37,6 +38,11 @@ def numbers(spark: SparkSession, settings: dict[str, Any]) -> DataFrame:
     if "sleep" in settings:
         slept = f"coalesce(length(java_method('java.lang.Thread', 'sleep', {settings['sleep']}L)), 0)"
         return rows.selectExpr(f"array(cast(id as float), cast(0.5 + 0 * {slept} as float)) as x")
+    if "exhaust" in settings:
+        row, file = settings["first"] + ROWS // PARTITIONS // 2, Path(settings["exhaust"])
+        bytes_of = udf(lambda number: bytes_once(number == row, file), "int").asNondeterministic()
+        taken = rows.select("id", bytes_of("id").alias("bytes"))
+        return taken.selectExpr("array(cast(id as float), cast(0.5 + 0 * length(repeat('x', bytes)) as float)) as x")
     if "race" in settings:
         meet = udf(lambda number: race(number, settings["first"], Path(settings["race"])), "long").asNondeterministic()
         rows = rows.select(meet("id").alias("id"))
@@ -51,6 +57,17 @@ def race(number: int, first: int, file: Path) -> int:
             file.touch()
         await_that(file.exists)
     return number
+
+
+def bytes_once(is_deadly: bool, file: Path) -> int:
+    """How many bytes a row takes: more than the executor has, at the first attempt."""
+    if is_deadly:
+        try:
+            file.touch(exist_ok=False)
+            return 2_000_000_000
+        except FileExistsError:
+            pass
+    return 1
 
 
 def await_that(condition: Any) -> None:

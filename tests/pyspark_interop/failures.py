@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -54,15 +54,16 @@ def leftovers(path: Path) -> list[str]:
 class Job:
     """A job that runs; its log is what Spark says."""
 
-    def __init__(self, path: Path, log: Path, **settings: Any) -> None:
+    def __init__(self, path: Path, log: Path, env: Mapping[str, str] | None = None, **settings: Any) -> None:
         self.path = path
         self.log = log
+        self._env = {**os.environ, **(env or {})}
         self._settings = {"path": str(path), "mode": "append", "options": OPTIONS, "first": 100, **settings}
 
     def __enter__(self) -> "Job":
         with self.log.open("w") as log:
             command = [sys.executable, str(JOB), json.dumps(self._settings)]
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._env)
         return self
 
     def __exit__(self, *error: object) -> None:
