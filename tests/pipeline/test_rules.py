@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipeline.conftest import MakeBackend
 from safetensors_spark import PipelineError
 from safetensors_spark.pipeline import Dataset, col
-from safetensors_spark.pipeline._rules import Chain, merge_filters, push_columns, push_filters
+from safetensors_spark.pipeline._rules import Chain, merge_filters, push_columns, push_counts, push_filters
 
 PATHS = Dataset.from_list(["a.parquet"])
 ROWS = PATHS.load_parquet()
@@ -42,6 +43,8 @@ def shown(chain: Chain) -> str:
         (push_filters, ROWS.take_per_shard(3).filter(A), "load parquet | take 3 per shard | filter a > 1"),
         (push_columns, ROWS.select("a", "b").select("b"), "load parquet columns b"),
         (push_columns, ROWS.map(twice).select("b"), "load parquet | map twice | select b"),
+        (push_counts, ROWS.count(), "load parquet columns none | map_shard _only | reduce sum"),
+        (push_counts, ROWS.map(twice).count(), "load parquet | map twice | map_shard _only | reduce sum"),
         (push_columns, PATHS.load_parquet(["a"]).select("b"), "load parquet columns a | select b"),
     ],
 )
@@ -71,3 +74,18 @@ def test_the_plan_is_printed(files: Path, sync: MakeBackend, capsys: pytest.Capt
     assert list(sync(dry_run=True).execute(grouped)) == []
     assert capsys.readouterr().out == expected + "\n"
     assert not Path("out").exists()
+
+
+def test_records_without_columns_are_counted(tmp_path: Path, sync: MakeBackend) -> None:
+    rows = Dataset.from_list([[{"a": n, "b": n % 2} for n in range(10)], [{"a": None, "b": 0}]]).flat_map(list)
+    some = Dataset.from_list([{"a": np.int64(n), "b": np.int64(n % 2)} for n in range(10)])
+    paths = {
+        "jsonl": sync().execute(rows.write_jsonl(f"{tmp_path}/{{shard}}.jsonl")),
+        "parquet": sync().execute(rows.write_parquet(f"{tmp_path}/{{shard}}.parquet")),
+        "safetensors": sync().execute(some.write_safetensors(tmp_path / "data")),
+    }
+    for kind, made in paths.items():
+        read = Dataset.from_list(list(made))
+        read = read.load_safetensors() if kind == "safetensors" else read.load_file()
+        assert list(sync().execute(read.count())) == [10 if kind == "safetensors" else 11]
+        assert list(sync().execute(read.filter((col("a") > 4) & (col("a") * 2 < 18)).count())) == [4]

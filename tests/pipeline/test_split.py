@@ -61,6 +61,14 @@ def _write_parquet(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def test_filters_and_columns_behind_a_division_are_pushed(tmp_path: Path, sync: MakeBackend) -> None:
+    rows = [{"n": n, "text": str(n)} for n in range(1000)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=100)
+    some = Dataset.from_files(tmp_path, "*.parquet").load_parquet().reshard(4).filter(col("n") < 150).select("text")
+    assert "load parquet columns text where n < 150" in str(sync().plan(some))
+    assert list(sync().execute(some)) == [{"text": str(n)} for n in range(150)]
+
+
 @pytest.mark.parametrize("write", [_write_lines, _write_parquet])
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_divided_files_have_the_same_rows_in_order(

@@ -119,7 +119,7 @@ class Load:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        columns = "" if self.columns is None else f" columns {', '.join(self.columns)}"
+        columns = "" if self.columns is None else f" columns {', '.join(self.columns) or 'none'}"
         rows = "" if self.filter is None else f" where {self.filter}"
         return f"load {self.format}{columns}{rows}"
 

@@ -106,7 +106,8 @@ def plan_of(dataset: Dataset[Any]) -> Plan:
             parts = split_files(shards, chain[0], chain[1].shards)
             if parts is not None:
                 source = f"{source}: {counted(len(shards), 'file')} in parts"
-                shards, chain = parts, (chain[0], *chain[2:])
+                # What was behind the exchange is directly behind the load now.
+                shards, chain = parts, optimized((chain[0], *chain[2:]))
     return Plan(source, tuple(shards), tuple(_stages(chain, len(shards))), size)
 
 

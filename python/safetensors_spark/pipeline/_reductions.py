@@ -27,6 +27,11 @@ def only(reducer: Callable[[Iterator[Any]], Any]) -> Callable[[Iterator[Any], Sh
     return partial(_only, reducer)
 
 
+def is_count(function: Any) -> bool:
+    """Whether it counts the rows of a shard."""
+    return isinstance(function, partial) and function.func is _only and function.args == (count_rows,)
+
+
 def _only(reducer: Callable[[Iterator[Any]], Any], rows: Iterator[Any], _: ShardInfo) -> Iterator[Any]:
     for first in rows:
         yield reducer(chain([first], rows))

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from safetensors_spark._errors import PipelineError
 from safetensors_spark.pipeline._expression import all_of, columns_of
-from safetensors_spark.pipeline._operations import FilterExpression, Load, Operation, Select
+from safetensors_spark.pipeline._operations import FilterExpression, Load, MapShard, Operation, Select
+from safetensors_spark.pipeline._reductions import is_count
 
 Chain = tuple[Operation, ...]
 
@@ -67,7 +68,15 @@ def push_columns(chain: Chain) -> Chain:
     return chain
 
 
-RULES: tuple[Callable[[Chain], Chain], ...] = (merge_filters, push_filters, push_columns)
+def push_counts(chain: Chain) -> Chain:
+    """A reader makes records without columns of those that are only counted."""
+    for place, (operation, behind) in enumerate(pairwise(chain)):
+        if isinstance(operation, Load) and isinstance(behind, MapShard) and is_count(behind.function):
+            return (*chain[:place], replace(operation, columns=()), *chain[place + 1 :])
+    return chain
+
+
+RULES: tuple[Callable[[Chain], Chain], ...] = (merge_filters, push_filters, push_columns, push_counts)
 
 
 def optimized(chain: Chain) -> Chain:
