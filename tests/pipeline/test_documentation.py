@@ -17,6 +17,7 @@ from sbt import ROOT
 _FAULTS: dict[str, tuple[str, ...]] = {
     "a function raises": (
         "test_faults.test_an_exception_is_raised_at_once_as_it_is",
+        "test_faults.test_what_is_raised_and_is_no_exception_is_raised_as_it_is",
         "test_ray.test_an_error_of_a_function_is_its_own_class_and_not_tried_again",
         "test_spark.test_an_error_of_a_function_ends_what_else_runs_and_is_not_tried_again",
     ),
@@ -24,6 +25,7 @@ _FAULTS: dict[str, tuple[str, ...]] = {
         "test_faults.test_rows_that_fail_are_kept_apart",
         "test_faults.test_rows_without_a_key_are_kept_apart",
         "test_bad_rows.test_a_record_that_fails_in_a_reader_costs_no_other",
+        "test_bad_rows.test_a_shard_that_is_stopped_is_not_whole",
         "test_resume.test_rows_of_a_pipeline_that_writes_nothing_are_kept_apart",
     ),
     "a worker dies, also one whose own child lives": (
@@ -56,7 +58,7 @@ _FAULTS: dict[str, tuple[str, ...]] = {
         "test_fingerprint.test_other_code_of_the_project_is_other_code",
     ),
     "it runs again on fewer files": ("test_side_by_side.test_rows_of_shards_that_are_gone_are_not_kept_apart",),
-    "an output is a file that is read": ("test_files.test_a_run_does_not_write_what_it_reads",),
+    "an output is a file, or a dataset, that is read": ("test_files.test_a_run_does_not_write_what_it_reads",),
     "Ctrl-C": ("test_faults.test_ctrl_c_ends_workers",),
     "the caller is killed": ("test_faults.test_workers_end_with_a_killed_caller",),
     "two runs write the same files": (
