@@ -16,6 +16,7 @@ import ray
 
 from safetensors_spark._errors import LostShardError, PipelineError, counted
 from safetensors_spark.factory._apply import outcome
+from safetensors_spark.factory._keys import keys_of
 from safetensors_spark.factory._operator import Deduplicator, Operator
 from safetensors_spark.pipeline._backends import cluster
 from safetensors_spark.pipeline._backends.ray import LOST
@@ -53,7 +54,7 @@ class _Model:
 
 
 def _answer(operator: Operator, batch: pa.RecordBatch, quarantine: bool) -> Any:
-    return operator.keys(batch) if isinstance(operator, Deduplicator) else outcome(operator, batch, quarantine)
+    return keys_of(operator, batch) if isinstance(operator, Deduplicator) else outcome(operator, batch, quarantine)
 
 
 class _Desk:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from safetensors_spark._files.commit.target import open_target
 from safetensors_spark.factory._fields import PREFIX
+from safetensors_spark.factory._keys import naming
 from safetensors_spark.factory._operator import Deduplicator, Filter
 from safetensors_spark.factory._placement import Actors, actors_of
 from safetensors_spark.factory._source import InputShard, ShardSource
 from safetensors_spark.factory._stage_task import input_id
 from safetensors_spark.factory._windows import windows
 from safetensors_spark.pipeline import Backend, Dataset
+from safetensors_spark.pipeline._failures import with_note
 from safetensors_spark.pipeline._operations import ShardInfo
 from safetensors_spark.pipeline._whole_file import whole_file
 
@@ -137,7 +139,7 @@ class KeysTask:
         for number, shard in shards:
             name = f"{KEYS}/{self.names[number]}"
             if target.status(f"{name}.keys") is None:
-                self._write(name, shard)
+                self._write(name, number, shard)
             keys, rows = _read(target, f"{name}.keys"), _read(target, f"{name}.rows")
             groups = (keys[:, 0] >> np.uint64(56)).astype(np.int64)
             order = np.argsort(groups, kind="stable")
@@ -147,7 +149,7 @@ class KeysTask:
                 if len(some):
                     yield group, number, keys[some], rows[some] | number << _ROW_BITS
 
-    def _write(self, name: str, shard: InputShard) -> None:
+    def _write(self, name: str, number: int, shard: InputShard) -> None:
         (operator,) = self.actors.ready([self.operator])
         assert isinstance(operator, Deduplicator)
         keys: list[Any] = []
@@ -156,7 +158,12 @@ class KeysTask:
         begin = 0
         for table in windows(shard.tables(), self.window):
             for batch in table.select(list(self.operator.reads)).combine_chunks().to_batches():
-                found = self.actors.keys(operator, batch)
+                try:
+                    found = self.actors.keys(operator, batch)
+                except Exception as error:
+                    last, stage = begin + batch.num_rows - 1, self.folder.rpartition("/")[2]
+                    with_note(error, f"In rows {begin} to {last} of shard {number} of stage `{stage}`")
+                    raise
                 keys.append(found.keys)
                 rows.append(found.rows + begin)
                 if found.signatures is not None:
@@ -194,7 +201,8 @@ class PairsOf:
     def __call__(self, _: int, rows: Iterator[tuple[int, int, Any, Places]]) -> Iterator[Places]:
         found = list(rows)
         keys, places = (np.concatenate([row[part] for row in found]) for part in (2, 3))
-        pairs = self.operator.pairs(keys, places)
+        with naming(self.operator):
+            pairs = self.operator.pairs(keys, places)
         if len(pairs):
             yield np.unique(pairs, axis=0)
 
@@ -237,9 +245,10 @@ class Together:
         begins = np.cumsum([0, *(0 if one is None else len(one) for one in signatures)])
         every = np.concatenate(there)
         rows = (begins[pairs >> _ROW_BITS]) + (pairs & (1 << _ROW_BITS) - 1)
-        kept = [
-            self.operator.are_similar(every[some[:, 0]], every[some[:, 1]])
-            for some in (rows[begin : begin + _EDGES_AT_ONCE] for begin in range(0, len(rows), _EDGES_AT_ONCE))
-        ]
+        with naming(self.operator):
+            kept = [
+                self.operator.are_similar(every[some[:, 0]], every[some[:, 1]])
+                for some in (rows[begin : begin + _EDGES_AT_ONCE] for begin in range(0, len(rows), _EDGES_AT_ONCE))
+            ]
         similar: Places = pairs[np.concatenate([np.empty(0, bool), *kept])]
         return similar

@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from safetensors_spark._errors import PipelineError, counted
 from safetensors_spark.factory._apply import Outcome, outcome
+from safetensors_spark.factory._keys import keys_of
 from safetensors_spark.factory._loaded import loaded
 from safetensors_spark.factory._operator import Deduplicator, Keys, Operator
 from safetensors_spark.pipeline import Backend, RayBackend
@@ -58,7 +59,7 @@ class Actors:
 
     def keys(self, operator: Deduplicator, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch's rows."""
-        found: Keys = self._asked(operator, batch) if operator.id in self.pools else operator.keys(batch)
+        found: Keys = self._asked(operator, batch) if operator.id in self.pools else keys_of(operator, batch)
         return found
 
     def _asked(self, operator: Operator, batch: pa.RecordBatch, quarantine: bool = False) -> Any:

@@ -28,6 +28,10 @@ from safetensors_spark.factory._fields import (
 from safetensors_spark.factory._operator import Filter, Generator, Operator, Refiner
 from safetensors_spark.factory._runner import run_here
 
+# Rows of a plan. Daft divides more than 131,072, and calls a function for several parts at a time, which models and
+# counts need not bear.
+_ROWS = 65_536
+
 # Calls an operator with a batch, here or in an actor, as `outcome` does.
 Call = Callable[[Operator, pa.RecordBatch, bool], Outcome]
 
@@ -55,7 +59,11 @@ class Window:
     buckets: dict[str, Counter[tuple[str, bool]]] = field(default_factory=dict)
 
     def call(self, operator: Operator, batch: pa.RecordBatch, quarantine: bool) -> Outcome:
-        """Call an operator, and count what it does."""
+        """Call an operator, if there are rows, and count what it does."""
+        if not batch.num_rows:
+            return Outcome(
+                pa.array([], pa.string()), {name: pa.array([], kind) for name, kind in operator.writes.items()}
+            )
         started = time.monotonic()
         found = self.answer(operator, batch, quarantine)
         self.seconds[operator.id] += time.monotonic() - started
@@ -80,7 +88,7 @@ def run_window(table: pa.Table, operators: Sequence[Operator], quarantine: bool,
         elif isinstance(first := (segment := list(some))[0], Filter) and len(segment) == 1:
             _filter(window, first, quarantine)
         else:
-            _run_segment(window, segment, quarantine)
+            _run_parts(window, segment, quarantine)
     return window
 
 
@@ -137,6 +145,15 @@ def _with_new_rows(
     }
     origin = origin.take(places)
     return table.take(origin), pc.greater_equal(places, table.num_rows), made, origin
+
+
+def _run_parts(window: Window, operators: Sequence[Operator], quarantine: bool) -> None:
+    table, kept = window.kept, []
+    for begin in range(0, max(1, table.num_rows), _ROWS):
+        window.kept = table.slice(begin, _ROWS)
+        _run_segment(window, operators, quarantine)
+        kept.append(window.kept)
+    window.kept = pa.concat_tables(kept)
 
 
 def _run_segment(window: Window, operators: Sequence[Operator], quarantine: bool) -> None:
