@@ -141,7 +141,9 @@ def test_what_reaches_a_person_is_masked(text: str, masked: str) -> None:
 
 def test_tokens_are_counted(tokenizer: str) -> None:
     texts = ["some words", "", None, "some " * 5000]
-    found = TokenCount(tokenizer=tokenizer, tokens="tokens").score(_batch(texts))
+    counts = TokenCount(tokenizer=tokenizer, tokens="tokens")
+    counts.load()
+    found = counts.score(_batch(texts))
     plain = Tokenizer.from_file(tokenizer)
     assert found["tokens"] == [
         None if text is None else plain.encode(text, add_special_tokens=False).ids for text in texts
@@ -158,6 +160,9 @@ def test_a_file_of_an_operator_counts_as_its_code_does(tokenizer: str, tmp_path:
     Path(tokenizer).write_text(json.dumps(content))
     with pytest.raises(ChangedStageError, match="code of operators, or a file that they read, has changed"):
         run(recipe, rows, tmp_path / "out", backend=sync)
+    # Also where this process has read the old file.
+    found = run(recipe, rows, tmp_path / "out", mode="overwrite", backend=sync)
+    assert found["token_count"][:] == [len(Tokenizer.from_file(tokenizer).encode("some words").ids)] != [2]
     with pytest.raises(ConfigError, match=r"nowhere\.json, which `token_count_1` reads, is not there"):
         run(Pipeline("p", (Stage("s", [TokenCount(tokenizer="nowhere.json")]),)), rows, tmp_path / "b", backend=sync)
 
