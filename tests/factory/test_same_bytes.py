@@ -210,6 +210,16 @@ def test_types_that_operators_cannot_have(kind: pa.DataType, tmp_path: Path, syn
         run(_stages(Longer(field="at", limit=1)), rows, tmp_path / "b", backend=sync)
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string_view(), pa.list_(pa.binary_view()), pa.struct([("a", pa.struct([]))])], ids=str
+)
+def test_types_that_files_cannot_have(kind: pa.DataType, tmp_path: Path, sync: Backend) -> None:
+    rows = datasets.Dataset(pa.table({"n": [20, 30], "odd": pa.nulls(2, kind)}))
+    with pytest.raises(ContractError, match=r"rows have `odd` of the type .*, which the factory cannot keep\. Cast it"):
+        run(_stages(Longer(limit=25)), rows, tmp_path, backend=sync)
+    assert len(run(_stages(Longer(limit=25)), rows.remove_columns("odd"), tmp_path, backend=sync)) == 1
+
+
 def test_a_dataset_with_a_transform_is_refused(tmp_path: Path, sync: Backend) -> None:
     rows = datasets.Dataset.from_dict({"text": ["a b"]}).with_transform(lambda batch: {"text": ["X"]})
     with pytest.raises(ConfigError, match="has a transform"):

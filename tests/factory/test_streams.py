@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pytest
+from datasets import Features, Value
 
 from factory.conftest import Longer
-from safetensors_spark.factory import Pipeline, Stage, run
+from safetensors_spark.factory import ConfigError, Pipeline, Stage, run
 from safetensors_spark.factory.operators.length import TextLength
 from safetensors_spark.pipeline import Backend
 
@@ -73,6 +75,32 @@ def test_inputs_in_another_order_or_twice_are_other_inputs(tmp_path: Path, sync:
         assert [row["text"] for row in whole] == [row["text"] for row in stream]
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "kind", "told"),
+    [
+        ("7", "7.5", "float64", "later rows of the stream have other types than those before: .*int64.*double"),
+        ("", "a", "string", "rows of the stream have `n` as double, and the first ones as null"),
+    ],
+)
+def test_rows_of_text_may_turn_out_to_have_other_types(
+    first: str, later: str, kind: str, told: str, tmp_path: Path, sync: Backend
+) -> None:
+    # The library looks at some thousand lines at a time.
+    lines = [f"t{number},{first if number < 12_000 else later}" for number in range(25_000)]
+    (tmp_path / "a.csv").write_text("\n".join(["text,n", *lines]))
+
+    def opened(**options: Any) -> Any:
+        files = str(tmp_path / "a.csv")
+        return datasets.load_dataset("csv", data_files=files, split="train", streaming=True, **options)
+
+    with pytest.raises(ConfigError, match=told) as raised:
+        run(RECIPE, opened(), tmp_path / "out", backend=sync)
+    assert "While shard 0 of stage `s` was read" in raised.value.__notes__
+    features = Features({"text": Value("string"), "n": Value(kind)})
+    rows = list(run(RECIPE, opened(features=features), tmp_path / "out", backend=sync))
+    assert [len(rows), str(rows[-1]["n"])] == [25_000, later]
+
+
 class Fails(Longer):
     """Drops nothing, and raises at a number, as a service would."""
 
@@ -97,7 +125,12 @@ def test_an_overwrite_that_fails_leaves_the_old_stage(tmp_path: Path, sync: Back
     now.write_text("250")
     with pytest.raises(RuntimeError, match="stop"):
         run(recipe, rows, tmp_path / "out", backend=sync, mode="overwrite", **sizes)
+    data = tmp_path / "out" / "s" / "data"
+    named = json.loads((tmp_path / "out" / "s" / "manifest.json").read_text())["outputs"]
+    assert len(list(data.iterdir())) > len(named)
     assert list(run(recipe, rows, tmp_path / "out", backend=sync, **sizes)) == before
+    # Nor has it left rows of its own, for those who read the folder.
+    assert sorted(f"data/{path.name}" for path in data.iterdir()) == sorted(named)
     for limit in ("1001", "1002"):
         now.write_text(limit)
         after = list(run(recipe, rows, tmp_path / "out", backend=sync, mode="overwrite", **sizes))

@@ -26,9 +26,9 @@ from safetensors_spark.factory._placement import actors_of
 from safetensors_spark.factory._places import is_remote, place_of
 from safetensors_spark.factory._provenance import FIELDS
 from safetensors_spark.factory._quotas import quotas_of
-from safetensors_spark.factory._runner import check_kept_types, check_types
+from safetensors_spark.factory._runner import check_columns, check_kept_types, check_types
 from safetensors_spark.factory._source import InputShard, ShardSource, StageFile, features_of, shards_of
-from safetensors_spark.factory._stage_manifest import StageCommit
+from safetensors_spark.factory._stage_manifest import StageCommit, delete_others
 from safetensors_spark.factory._stage_task import StageTask
 from safetensors_spark.factory._stage_watch import StageWatch
 from safetensors_spark.factory._stage_work import Mode, Sizes, StageWork, outputs_of
@@ -151,8 +151,10 @@ def stage_works(
                 f"rows have the field `{name}`, which the factory writes of rows that it drops. Remove it first, with "
                 f"`remove_columns`."
             )
+    check_columns(features.arrow_schema)
     for stage in pipeline.stages:
         features = features_behind(stage, features)
+        check_columns(features.arrow_schema)
         folder = f"{place_of(out)}/{stage.name}"
         works.append(StageWork(pipeline.name, stage, stage.code, folder, (), features.arrow_schema, sizes, mode))
     return shards, works
@@ -208,7 +210,10 @@ def _run_stage(work: StageWork, run_id: str, backend: Backend, watch: StageWatch
         seconds: in which its rows were compared, where it begins with that.
     """
     if work.before is not None and work.is_whole:
-        return watch.whole(work.before)
+        whole = watch.whole(work.before)
+        # An overwrite that was broken has left its own.
+        delete_others(work.folder, whole)
+        return whole
     there = [record | {"shard": number} for number, record in enumerate(work.records) if record is not None]
     left = [(number, shard) for number, shard in enumerate(work.shards) if work.records[number] is None]
     sizes = work.sizes

@@ -23,6 +23,30 @@ def check_types(operator: Operator, schema: pa.Schema) -> None:
             )
 
 
+def check_columns(schema: pa.Schema) -> None:
+    """Raise `ContractError` for a field of a type that files of stages cannot have, or rows that are chosen."""
+    for one in schema:
+        if (wrong := _without_a_place(one.type)) is not None:
+            inside = "" if wrong == one.type else f", in {one.type}"
+            raise ContractError(
+                f"rows have `{one.name}` of the type {wrong}{inside}, which the factory cannot keep. Cast it before, "
+                "such as by `cast_column`: views to plain text, bytes or lists; or remove it, by `remove_columns`."
+            )
+
+
+def _without_a_place(kind: pa.DataType) -> pa.DataType | None:
+    """A type that Parquet does not have, or whose values Arrow cannot choose; the type itself, or one within it."""
+    types = pa.types
+    if isinstance(kind, pa.ExtensionType):
+        kind = kind.storage_type
+    is_view = types.is_string_view(kind) or types.is_binary_view(kind)
+    is_void = (types.is_struct(kind) and not kind.num_fields) or (types.is_fixed_size_list(kind) and not kind.list_size)
+    if is_view or is_void:
+        return kind
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return next((wrong for one in inner if (wrong := _without_a_place(one)) is not None), None)
+
+
 def check_kept_types(operator: Operator, schema: pa.Schema) -> None:
     """Raise `ContractError` for a field whose values rows that the stage drops could not keep."""
     for name, kind in operator.writes.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,7 +67,7 @@ class Stream:
 
     def tables(self) -> Iterator[pa.Table]:
         if self.stream._ex_iterable.iter_arrow is not None:
-            yield from self._of_epoch(self.stream.with_format("arrow")).iter(batch_size=_ROWS)
+            yield from map(self._as_the_first, self._arrow_tables())
             return
         # The library would make a table of each row, in which the type of a null is not known.
         known = self.stream.features is not None
@@ -79,14 +79,48 @@ class Stream:
         stream.set_epoch(self.epoch)
         return stream
 
-    def _table(self, batch: dict[str, list[Any]]) -> pa.Table:
-        from datasets.arrow_writer import OptimizedTypedSequence
+    def _arrow_tables(self) -> Iterator[pa.Table]:
+        try:
+            yield from self._of_epoch(self.stream.with_format("arrow")).iter(batch_size=_ROWS)
+        except pa.ArrowInvalid as error:
+            # The library joins tables to have so many rows.
+            if "Schema at index" not in str(error):
+                raise
+            told = " ".join(str(error).split())
+            raise ConfigError(
+                f"later rows of the stream have other types than those before: {told}. Open it with `features=` that "
+                "hold for all rows."
+            ) from error
 
-        if further := [name for name in batch if name not in self.features]:
+    def _as_the_first(self, table: pa.Table) -> pa.Table:
+        """The table with the types of the first rows: files of text may tell others for later ones."""
+        schema = self.features.arrow_schema
+        if table.schema.equals(schema):
+            return table
+        self._check_names(table.column_names)
+        columns = []
+        for one in schema:
+            found = table.column(one.name) if one.name in table.column_names else pa.nulls(table.num_rows, one.type)
+            try:
+                columns.append(found if found.type == one.type else found.cast(one.type))
+            except pa.ArrowException as error:
+                raise ConfigError(
+                    f"rows of the stream have `{one.name}` as {found.type}, and the first ones as {one.type}: "
+                    f"{str(error).rstrip('.')}. Open it with `features=` that hold for all rows."
+                ) from error
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _check_names(self, names: Iterable[str]) -> None:
+        if further := [name for name in names if name not in self.features]:
             raise ConfigError(
                 f"rows of the stream have the column {further[0]}, and the first ones have {', '.join(self.features)}. "
                 "Give the stream `features`."
             )
+
+    def _table(self, batch: dict[str, list[Any]]) -> pa.Table:
+        from datasets.arrow_writer import OptimizedTypedSequence
+
+        self._check_names(batch)
         count = len(next(iter(batch.values()), ()))
         columns = {
             name: pa.array(OptimizedTypedSequence(batch.get(name, [None] * count), col=name, type=feature))

@@ -65,9 +65,7 @@ class StageCommit:
         if new:
             write_timings(self.folder, self.head["run_id"], new, self.compared)
         _write(target, manifest)
-        named = {f"{DROPPED}/{one['file']}" for record in made for one in record["dropped"]}
-        named |= {*manifest["outputs"], *manifest["profiles"]}
-        _delete_others(target, (DATA, DROPPED, PROFILES), named)
+        delete_others(self.folder, manifest)
         return manifest
 
 
@@ -95,6 +93,13 @@ def tell_profiles(folder: str, manifest: dict[str, Any], profiles: Sequence[str]
     _write(target, changed)
     _delete_others(target, [PROFILES], {*profiles})
     return changed
+
+
+def delete_others(folder: str, manifest: Mapping[str, Any]) -> None:
+    """Delete the files of a stage that its manifest does not name, such as those of a run that was broken."""
+    named = {f"{DROPPED}/{one['file']}" for record in manifest["shards"] for one in record["dropped"]}
+    named |= {*manifest["outputs"], *manifest.get("profiles", ())}
+    _delete_others(open_target(folder), (DATA, DROPPED, PROFILES), named)
 
 
 def _delete_others(target: Target, folders: Sequence[str], named: set[str]) -> None:

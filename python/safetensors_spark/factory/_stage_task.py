@@ -68,7 +68,7 @@ class StageTask:
             ParquetFiles(f"{self.folder}/{DATA}", name, self.file_bytes) as data,
             ParquetFiles(f"{self.folder}/{DROPPED}", name, self.file_bytes) as dropped,
         ):
-            for table in windows(shard.tables(), self.window_bytes):
+            for table in self._windows(number, shard):
                 try:
                     window = run_window(table, operators, self.stage.on_error == "quarantine", self.actors.outcome)
                 except Exception as error:
@@ -96,6 +96,13 @@ class StageTask:
             "operator_seconds": seconds,
             **({"buckets": counts} if counts else {}),
         }
+
+    def _windows(self, number: int, shard: InputShard) -> Iterator[pa.Table]:
+        try:
+            yield from windows(shard.tables(), self.window_bytes)
+        except Exception as error:
+            with_note(error, f"While shard {number} of stage `{self.stage.name}` was read")
+            raise
 
     def _told(self, rows: pa.Table) -> pa.Table:
         return with_provenance(rows, self.stage) if self.stage.provenance else rows
