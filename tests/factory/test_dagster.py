@@ -144,3 +144,12 @@ def test_an_op_logs_a_run(rows: Any, tmp_path: Path, sync: Backend, instance: An
     assert "stage short begins: 1 shard" in told
     assert "stage short is whole: 900 rows" in told
     assert sum(one.startswith("stage short, shard 0: 1,000 rows in, 900 rows out, ") for one in told) == 1
+
+
+def test_provenance_is_another_version_of_a_stage(rows: Any, tmp_path: Path) -> None:
+    codes = set()
+    for provenance in (False, True):
+        recipe = Pipeline("p", (Stage("s", [TextLength()], provenance=provenance),))
+        assets = dagster_assets(recipe, rows, tmp_path)
+        codes |= {assets.get_asset_spec(key).code_version for key in assets.keys}
+    assert len(codes) == 2

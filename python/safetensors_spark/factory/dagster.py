@@ -112,7 +112,7 @@ def dagster_assets(
             description=f"Rows that {', '.join(one.id for one in stage.operators)} leave.",
             group_name=group_name or name,
             # Of parameters alone: a definition is loaded often, and files of models are large.
-            code_version=fingerprint([stage.config, stage.on_error]),
+            code_version=fingerprint([stage.config, stage.on_error, stage.provenance]),
             kinds={"parquet"},
         )
         for stage, needed in zip(pipeline.stages, before, strict=False)
