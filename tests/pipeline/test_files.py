@@ -172,6 +172,14 @@ def test_lines_that_are_no_json_are_named(tmp_path: Path, sync: MakeBackend) -> 
     assert raised.value.__notes__ == ["In shard 0 of 1, record 2, of stage 1: load jsonl"]
 
 
+def test_long_integers_are_floats_whatever_else_a_line_has(tmp_path: Path, sync: MakeBackend) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        "".join(f'{{"a": [{2**64}, {2**64 - 1}, {-(2**63)}], "b": {b}}}\n' for b in ("1", "NaN"))
+    )
+    rows = Dataset.from_files(tmp_path / "a.jsonl").load_jsonl().map(lambda row: [(type(one), one) for one in row["a"]])
+    assert list(sync().execute(rows)) == [[(float, 2.0**64), (int, 2**64 - 1), (int, -(2**63))]] * 2
+
+
 def test_files_are_found_by_patterns(tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl", "c.txt", "x/a.jsonl", "x/y/a.jsonl", ".hidden/a.jsonl", "_pipeline/a.jsonl"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,8 @@ def test_the_plan_is_printed(files: Path, sync: MakeBackend, capsys: pytest.Capt
 
 
 def test_records_without_columns_are_counted(tmp_path: Path, sync: MakeBackend) -> None:
-    rows = Dataset.from_list([[{"a": n, "b": n % 2} for n in range(10)], [{"a": None, "b": 0}]]).flat_map(list)
+    shards: list[list[dict[str, Any]]] = [[{"a": n, "b": n % 2} for n in range(10)], [{"a": None, "b": 0}]]
+    rows = Dataset.from_list(shards).flat_map(lambda shard: shard)
     some = Dataset.from_list([{"a": np.int64(n), "b": np.int64(n % 2)} for n in range(10)])
     paths = {
         "jsonl": sync().execute(rows.write_jsonl(f"{tmp_path}/{{shard}}.jsonl")),

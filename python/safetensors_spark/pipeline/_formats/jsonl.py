@@ -56,12 +56,18 @@ def _one_by_one(path: str, lines: list[bytes], part: FilePart, before: int, bad:
                 continue
             try:
                 # It takes what orjson does not: NaN and long integers.
-                record = json.loads(line)
+                record = json.loads(line, parse_int=_whole)
             except (ValueError, RecursionError) as error:
                 place = _lines_before(part) + number
                 bad(line, PipelineError(f"{without_secrets(path)}, line {place} is not JSON: {error}"))
                 continue
         yield record
+
+
+def _whole(text: str) -> int | float:
+    """An integer, as orjson takes it."""
+    number = int(text)
+    return number if -(2**63) <= number < 2**64 else float(text)
 
 
 def _lines_before(part: FilePart) -> int:
