@@ -43,6 +43,12 @@ sink:
 """
 
 
+def test_a_file_without_an_end_is_told(tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match=r"web.yaml has more than 10,000,000 bytes, which is no configuration"):
+        load_config(tmp_path / "web.yaml")
+
+
 def test_a_file_is_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text(WEB)
     pipeline = load_pipeline(tmp_path / "web.yaml")

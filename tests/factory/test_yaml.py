@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,11 @@ def test_scalars_are_what_they_look_like() -> None:
     assert parsed(content, "x").value == [
         "no", "yes", "on", 0.001, 10, 16, "1_000", "2026-11-23", None, None, 0.5, float("-inf"), True, "1:30", "1",
     ]  # fmt: skip
+
+
+def test_numbers_that_nobody_can_write_in_digits_are_told() -> None:
+    with pytest.raises(ConfigError, match=r"^x, line 2: 0xfff.* is a number that is too large"):
+        parsed(b"a: 1\nb: 0x" + b"f" * 5000, "x")
 
 
 _text = st.text(st.characters(codec="utf-8"), max_size=12)

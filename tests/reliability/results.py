@@ -1,5 +1,6 @@
 """docs/reliability.json: what was seen of each check, by name."""
 
+import fcntl
 import json
 import os
 import platform
@@ -17,14 +18,17 @@ Result = dict[str, Any]
 
 
 def results() -> dict[str, Result]:
-    found: dict[str, Result] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found: dict[str, Result] = json.loads(RESULTS.read_text())
     return found
 
 
 def record(check: Check, outcome: Outcome, seconds: float) -> None:
-    """At once, so that what was seen stays when a later check fails or is interrupted."""
-    merged = {**results(), check.name: _result(check, outcome, seconds)}
-    RESULTS.write_text(json.dumps(merged, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    """At once, so that what was seen stays when a later check fails or is interrupted; others may run beside it."""
+    found = _result(check, outcome, seconds)
+    with RESULTS.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        merged = {**results(), check.name: found}
+        RESULTS.write_text(json.dumps(merged, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def _result(check: Check, outcome: Outcome, seconds: float) -> Result:
