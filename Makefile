@@ -39,7 +39,7 @@ STEPS = check-python site test-interop test-scala test-processes test-python-uni
 
 # The tests that start JVMs or servers of their own.
 PROCESSES = $(addsuffix .py,$(addprefix tests/pyspark_interop/test_, \
-  cluster failures filesystems full_disk fuzz memory python_stores read_failures reliability_of_spark sessions tutorials))
+  cluster executors failures filesystems full_disk fuzz memory python_stores read_failures reliability_of_spark sessions tutorials))
 
 .DEFAULT_GOAL := test
 # Two sbt in one clone disturb each other. The steps of `make test`, which run in a make of their own, do without that.

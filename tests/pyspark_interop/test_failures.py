@@ -2,40 +2,17 @@
 
 import json
 import os
-import re
 import signal
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from failures import Job, append, daemon, leftovers, seen, wait_for, written
+from failures import Job, append, leftovers, seen, wait_for, written
 from spark_io import Dataset, assert_says, error_of, read
-
-SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """The address of a standalone master with two workers. Their hosts differ, as speculation wants another host."""
-    log = tmp_path / "master.log"
-    with ExitStack() as stack:
-        master = "org.apache.spark.deploy.master.Master --host 127.0.0.1 --port 0 --webui-port 0"
-        stack.enter_context(daemon(SPARK_CLASS, log, *master.split()))
-        wait_for(lambda: re.search(r"Starting Spark master at spark://", log.read_text()))
-        found = re.search(r"Starting Spark master at (spark://\S+)", log.read_text())
-        assert found is not None
-        for host in ("127.0.0.2", "127.0.0.3"):
-            worker = f"org.apache.spark.deploy.worker.Worker --host {host} --cores 1 --memory 1g --webui-port 0"
-            folder = ["--work-dir", str(tmp_path / host)]
-            stack.enter_context(daemon(SPARK_CLASS, tmp_path / f"{host}.log", *worker.split(), *folder, found[1]))
-        wait_for(lambda: log.read_text().count("Registering worker") == 2)
-        yield found[1]
 
 
 def test_an_executor_killed_in_the_midst_of_a_write_costs_no_row(
