@@ -100,7 +100,7 @@ fuzz: jar $(UV)
 mutants: jar $(UV)
 	$(UV) sync --quiet
 	$(PUBLISH) sync --quiet $(PUBLISH_GROUPS)
-	@PYTHONPATH=tests $(UV) run --quiet --no-project --with cosmic-ray==8.7.0 python -m mutants.run $(MUTANTS)
+	@PYTHONPATH=tests $(UV) run --quiet --isolated --no-project --with cosmic-ray==8.7.0 python -m mutants.run $(MUTANTS)
 
 # Known vulnerabilities of what uv.lock has, as OSV's service lists them: CI asks it.
 audit: .tools/uv/bin/uv

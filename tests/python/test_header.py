@@ -14,6 +14,7 @@ from safetensors.numpy import save
 from safetensors_spark import InvalidFileError
 from safetensors_spark._files.header import Header, read_header
 from safetensors_spark._files.header_writer import header_bytes, name_bytes, order
+from safetensors_spark._files.numpy_dtypes import Array
 from safetensors_spark._files.tensors import TensorInfo
 
 
@@ -122,7 +123,11 @@ def test_tensors_come_in_the_order_of_their_bytes() -> None:
 
 
 def test_a_header_that_is_written_is_the_librarys() -> None:
-    arrays = {"b": np.zeros((2, 3), np.float32), 'é"\\\n': np.zeros(3, np.uint8), "a": np.zeros((), np.int64)}
+    arrays: dict[str, Array] = {
+        "b": np.zeros((2, 3), np.float32),
+        'é"\\\n': np.zeros(3, np.uint8),
+        "a": np.zeros((), np.int64),
+    }
     kinds = {np.dtype("f4"): "F32", np.dtype("u1"): "U8", np.dtype("i8"): "I64"}
     end, tensors = 0, []
     for name in sorted(arrays, key=lambda name: order(kinds[arrays[name].dtype], name)):
