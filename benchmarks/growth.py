@@ -1,4 +1,4 @@
-"""What work takes as rows, tensors of a file, files, keys and appends grow: seconds and memory at four sizes."""
+"""What work takes as rows, tensors of a file, files, keys and appends grow: time and memory at four sizes."""
 
 import os
 import shutil
@@ -20,6 +20,12 @@ from benchmarks.processes import apart, settle
 from benchmarks.results import Growth, Series
 from benchmarks.sessions import OURS, Jar, Session, sessions
 from safetensors_spark import jar_path
+
+# Of one process, on a machine that has other work.
+DEADLINE_SECONDS = 3600
+
+# What is before the name of a part that Spark runs.
+SPARK = "spark-"
 
 # CPU seconds of each round, and what else was measured, by its name.
 Measured = tuple[list[float], dict[str, float]]
@@ -64,8 +70,8 @@ GROWING = {
         [
             Kind("`DatasetWriter`", 1, work.write_rows),
             Kind("`open_dataset`, batches", 1, work.read_rows),
-            Kind("Spark writes", 1, work.spark_writes_rows, True),
-            Kind("Spark reads", 1, work.spark_reads_rows, True),
+            Kind("writes", 1, work.spark_writes_rows, True),
+            Kind("reads", 1, work.spark_reads_rows, True),
         ],
     ),
     "tensors": Growing(
@@ -75,7 +81,7 @@ GROWING = {
         work.make_tensors,
         [
             Kind("`open_store`, one tensor", 1, work.open_tensors),
-            Kind("Spark, dtypes of all", 1, work.spark_tensors, True),
+            Kind("dtypes of all", 1, work.spark_tensors, True),
         ],
     ),
     "shards": Growing(
@@ -85,7 +91,7 @@ GROWING = {
         work.make_shards,
         [
             Kind("`open_dataset`", 1, work.open_samples),
-            Kind("Spark loads and plans", 1, work.spark_plans, True),
+            Kind("loads and plans", 1, work.spark_plans, True),
         ],
     ),
     "files": Growing(
@@ -95,20 +101,20 @@ GROWING = {
         work.make_files,
         [
             Kind("`open_dataset`", 1, work.open_samples),
-            Kind("Spark loads and plans", 1, work.spark_plans, True),
+            Kind("loads and plans", 1, work.spark_plans, True),
         ],
     ),
     "keys": Growing(
         "Keys of 16 bytes, with an index",
         "keys",
-        (8_000, 32_000, 128_000, 512_000),
+        (8_000, 40_000, 200_000, 1_000_000),
         work.make_keys,
         [
             Kind("`DatasetWriter`", 1, work.write_keys),
             Kind("`open_store`, a first key", 0, work.open_key),
             Kind("the same 1,000 keys again", 0, work.Keys()),
-            Kind("Spark writes", 1, work.spark_writes_keys, True),
-            Kind("Spark, one key", 0, work.spark_key, True),
+            Kind("writes", 1, work.spark_writes_keys, True),
+            Kind("one key", 0, work.spark_key, True),
         ],
     ),
     "appends": Growing(
@@ -119,19 +125,23 @@ GROWING = {
         [
             Kind("`DatasetWriter`, rows", 0, work.append_rows),
             Kind("`DatasetWriter`, keys", 0, work.append_keys),
-            Kind("Spark, rows", 0, work.spark_appends_rows, True),
-            Kind("Spark, keys", 0, work.spark_appends_keys, True),
+            Kind("rows", 0, work.spark_appends_rows, True),
+            Kind("keys", 0, work.spark_appends_keys, True),
         ],
     ),
 }
 
 
 def run(options: Options, folder: Path) -> Iterator[Growth]:
-    for name in options.parts or GROWING:
-        growing = GROWING[name]
-        # One for all sizes, since Java is slow at first.
-        with sessions([Jar(OURS, jar_path())], folder / "sessions") as [session]:
-            found = {size: dict(sized(growing, size, options.rounds, folder / name, session)) for size in growing.sizes}
+    every = [name for what in GROWING for name in (what, f"{SPARK}{what}")]
+    for name in options.parts or every:
+        growing, on_spark = GROWING[name.removeprefix(SPARK)], name.startswith(SPARK)
+        kinds = [kind for kind in growing.kinds if kind.on_spark == on_spark]
+        # One session for all sizes, since Java is slow at first.
+        with sessions([Jar(OURS, jar_path())] if on_spark else [], folder / "sessions") as opened:
+            found = {
+                size: sized(growing, kinds, size, options.rounds, folder / name, *opened) for size in growing.sizes
+            }
         series = [
             Series(
                 kind.name,
@@ -139,19 +149,23 @@ def run(options: Options, folder: Path) -> Iterator[Growth]:
                 {size: measured[kind][0] for size, measured in found.items()},
                 {size: measured[kind][1] for size, measured in found.items()},
             )
-            for kind in growing.kinds
+            for kind in kinds
         ]
-        yield Growth(name, growing.title, growing.of, series)
+        yield Growth(name, f"{growing.title}, {'Spark' if on_spark else 'Python'}", growing.of, series)
 
 
-def sized(growing: Growing, size: int, rounds: int, place: Path, session: Session) -> Iterator[tuple[Kind, Measured]]:
-    """All kinds of work at this size."""
+def sized(
+    growing: Growing, kinds: Sequence[Kind], size: int, rounds: int, place: Path, session: Session | None = None
+) -> dict[Kind, Measured]:
+    """What all kinds of work take at this size."""
     place.mkdir()
-    apart(partial(growing.make, place, size))
-    for kind in growing.kinds:
+    apart(partial(growing.make, place, size), DEADLINE_SECONDS)
+    found = {}
+    for kind in kinds:
         print(f"{growing.title}, {size:,}: {kind.name}", file=sys.stderr)
-        yield kind, measured(kind, place, size, rounds, session)
+        found[kind] = measured(kind, place, size, rounds, session)
     shutil.rmtree(place)
+    return found
 
 
 def measured(kind: Kind, place: Path, size: int, rounds: int, session: Session | None = None) -> Measured:
@@ -159,7 +173,7 @@ def measured(kind: Kind, place: Path, size: int, rounds: int, session: Session |
     if session and kind.on_spark:
         result: Measured = session.run(on_spark, kind.run, place, size, rounds)
         return result
-    done = apart(partial(in_python, kind.run, place, size, rounds))
+    done = apart(partial(in_python, kind.run, place, size, rounds), DEADLINE_SECONDS)
     taken, also = done.result
     return taken, also | {peaks.OWN: done.anonymous / 1e6}
 
