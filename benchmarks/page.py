@@ -18,7 +18,7 @@ _REGION = re.compile(r"(<!-- results: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.D
 
 
 def write() -> None:
-    PAGE.write_text(filled(PAGE.read_text()))
+    PAGE.write_text(filled(with_places(PAGE.read_text())))
     PLOTS.mkdir(exist_ok=True)
     for old in PLOTS.glob("*.svg"):
         old.unlink()
@@ -35,6 +35,16 @@ def drawn() -> dict[str, str]:
     """The plots by the names of their files; a table without ratios has none."""
     found = {f"{part}-{name}.svg": plots.plot(table) for (part, name), table in tables().items()}
     return {name: svg for name, svg in found.items() if svg}
+
+
+def with_places(text: str) -> str:
+    """The page with a place for each table that has none yet: behind the last one of its part, or at the end."""
+    for part, name in tables():
+        found = list(_REGION.finditer(text))
+        if (part, name) not in [(one[2], one[3]) for one in found]:
+            at = max((one.end() for one in found if one[2] == part), default=len(text.rstrip()))
+            text = f"{text[:at]}\n\n<!-- results: {part} {name} -->\n<!-- end -->{text[at:]}"
+    return text
 
 
 def filled(text: str) -> str:
@@ -54,7 +64,7 @@ def filled(text: str) -> str:
     text = _REGION.sub(region, text)
     if recorded:
         names = ", ".join(f"`{part} {name}`" for part, name in recorded)
-        raise ValueError(f"docs/benchmarks.md has no place for {names}: add a line `<!-- results: part name -->`")
+        raise ValueError(f"docs/benchmarks.md has no place for {names}: run `python -m benchmarks.page`")
     return text
 
 

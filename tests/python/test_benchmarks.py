@@ -125,10 +125,13 @@ def test_the_page_and_the_plots_are_what_the_results_make() -> None:
     assert {path.name: path.read_text() for path in page.PLOTS.glob("*.svg")} == page.drawn()
 
 
-def test_a_result_without_a_place_in_the_page_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "tables", lambda: {("write", "disk"): SECONDS.json()})
+def test_a_result_without_a_place_in_the_page_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "tables", lambda: {("write", "disk"): SECONDS.json() | {"run": RUN | {"rounds": 3}}})
     with pytest.raises(ValueError, match="`write disk`"):
         page.filled("no place")
+    assert "| ours | 2.00 (2.00-4.00) |" in page.filled(page.with_places("no place\n"))
+    behind = page.with_places("<!-- results: write memory -->\n<!-- end -->\n\n## Next\n")
+    assert behind.index("memory") < behind.index("write disk") < behind.index("## Next")
     with pytest.raises(ValueError, match="`write memory`"):
         page.filled("<!-- results: write memory -->\n<!-- end -->")
 
