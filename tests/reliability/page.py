@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from reliability.environments import CHECKS
 from reliability.results import RESULTS, Result, results
 
 PAGE = RESULTS.with_suffix(".md")
@@ -32,7 +33,8 @@ _DOORS = {
 
 
 def page(found: Mapping[str, Result]) -> str:
-    return "\n".join([_HEAD, *(line for kind in _KINDS for line in _of_kind(kind, found)), *_runs(found), ""])
+    sections = (line for kind in _KINDS for line in _of_kind(kind, found))
+    return "\n".join([_HEAD, *sections, *_not_recorded(found), *_runs(found), ""])
 
 
 def _of_kind(kind: str, found: Mapping[str, Result]) -> Iterator[str]:
@@ -50,6 +52,15 @@ def _of_kind(kind: str, found: Mapping[str, Result]) -> Iterator[str]:
             for name, one in rows.items():
                 yield f"| `{name}` | {one['what']} | {one['attempts']:,} | {one['holds']} | {one['seen']} |"
             yield ""
+
+
+def _not_recorded(found: Mapping[str, Result]) -> Iterator[str]:
+    """The checks whose long form nobody has recorded."""
+    if missing := [check for check in CHECKS if check.name not in found]:
+        yield from ("## Not recorded yet", "", "| | where | what is done | what holds |", "|---|---|---|---|")
+        for check in missing:
+            yield f"| `{check.name}` | {_DOORS[check.environment]} | {check.what} | {check.holds} |"
+        yield ""
 
 
 def _runs(found: Mapping[str, Result]) -> Iterator[str]:

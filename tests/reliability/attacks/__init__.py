@@ -1,6 +1,35 @@
 """What is done to the project on purpose. Importing this takes no package that one environment alone has."""
 
-from reliability.attacks import headers_python
+from reliability.attacks import (
+    chunks,
+    configurations,
+    datasets_python,
+    datasets_spark,
+    headers_python,
+    headers_spark,
+    inputs,
+    names,
+    odd_files_python,
+    shrinking,
+    sidecars,
+    staged_datasets,
+)
 from reliability.check import Check
 
-CHECKS: tuple[Check, ...] = (headers_python.CHECK,)
+CHECKS: tuple[Check, ...] = tuple(
+    module.CHECK
+    for module in (
+        headers_python,
+        datasets_python,
+        odd_files_python,
+        names,
+        shrinking,
+        headers_spark,
+        datasets_spark,
+        sidecars,
+        staged_datasets,
+        chunks,
+        inputs,
+        configurations,
+    )
+)

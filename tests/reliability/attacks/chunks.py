@@ -15,7 +15,7 @@ from reliability.bounded import call
 from reliability.check import Check, Outcome
 
 CHUNKS = 50_000
-SECONDS = 1200
+SECONDS = 3600
 END = struct.Struct("<IQ8s")
 ROWS = [{"id": number, "text": f"word {number}", "more": [number, number + 1]} for number in range(50)]
 

@@ -14,7 +14,7 @@ from reliability.check import Check, Outcome
 
 DATASETS = 100_000
 BATCH = 5000
-SECONDS = 1200
+SECONDS = 3600
 PROCESSES = 2
 
 

@@ -10,7 +10,7 @@ FILES = 1_000_000
 SEED = 23
 # Batches are processes: one after the other, so that a fault of memory is seen.
 BATCH = 50_000
-SECONDS = 1200
+SECONDS = 3600
 PROCESSES = 2
 
 

@@ -14,7 +14,7 @@ from reliability.bounded import call
 from reliability.check import Check, Outcome
 
 INPUTS = 3000
-SECONDS = 1200
+SECONDS = 3600
 
 
 def run(scale: float) -> Outcome:

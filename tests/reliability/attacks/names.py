@@ -9,7 +9,7 @@ from reliability.attacks.errors import check_clear, told
 from reliability.bounded import call
 from reliability.check import Check, Outcome
 
-SECONDS = 600
+SECONDS = 3600
 # The short form takes each of so many.
 EACH = 5
 

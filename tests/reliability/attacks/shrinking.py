@@ -35,7 +35,7 @@ while True:
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, max(2.0, SECONDS_LONG * scale), seconds=600)
+    found = call(attack, max(2.0, SECONDS_LONG * scale), seconds=3600)
     return Outcome(found["attempts"], told(Counter(found["seen"])))
 
 

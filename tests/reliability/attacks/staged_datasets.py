@@ -13,7 +13,7 @@ from reliability.bounded import call
 from reliability.check import Check, Outcome
 
 DATASETS = 5000
-SECONDS = 1200
+SECONDS = 3600
 
 
 def run(scale: float) -> Outcome:
