@@ -2,6 +2,7 @@
 
 from reliability.attacks import (
     chunks,
+    command,
     configurations,
     datasets_python,
     datasets_spark,
@@ -24,6 +25,7 @@ CHECKS: tuple[Check, ...] = tuple(
         odd_files_python,
         names,
         shrinking,
+        command,
         headers_spark,
         datasets_spark,
         sidecars,
