@@ -47,7 +47,7 @@ ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
 .PHONY: demo test fuzz attack soak mutants audit bench jmh site check check-python format test-scala test-python test-python-unit test-interop \
-  test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments notebooks build release-check jar clean
+  test-processes test-sparks test-matrix test-spark40 test-spark42 test-spark43 test-versions test-oldest-torch test-torch test-publish test-pipeline test-pipeline-spark test-ray test-factory test-models environments notebooks build release-check jar clean
 
 # The main job on real images: DataFrame, safetensors, DataFrame. Then they are published to the tests' server of the Hub's API,
 # from which a classifier is trained.
@@ -156,6 +156,36 @@ test-matrix: $(UV)
 	$(SBT) $(SBT_OPTIONS) test
 	PYTHONPATH=project .venv-matrix/bin/python tests/pyspark_interop/filesystem_jars.py
 	.venv-matrix/bin/python -m pytest tests/pyspark_interop
+
+# The package without Spark on each Python that is here, with the oldest NumPy, pandas, Arrow and others that pyproject allows and
+# with the newest; and with the oldest PyTorch, on the oldest Python. The newest one is that of `test-torch`.
+VERSIONS = 3.10 3.11 3.12 3.13 3.14
+COMMA = ,
+# `pyenv` hides all but one.
+PYENVS = $(subst $() ,:,$(wildcard $(HOME)/.pyenv/versions/*/bin))
+WITHOUT_SPARK = $(addprefix --ignore=tests/python/test_,$(addsuffix .py,configure demo doctor jar_settings layers reliability))
+# $(1) is the Python, $(2) the resolution, $(3) further requirements.
+VERSION_ENVIRONMENT = $(UV) venv --quiet --clear --python $(1) .venv-versions && \
+  $(UV) pip install --quiet --python .venv-versions --no-build --resolution $(2) -r pyproject.toml --extra cli --extra arrow \
+    --extra remote -r project/versions.txt $(3) && \
+  $(UV) pip install --quiet --python .venv-versions --no-deps --editable .
+
+test-versions: export PATH := $(PATH):$(PYENVS)
+test-versions: jar $(UV)
+	@for python in $(VERSIONS); do \
+	  $(UV) python find --quiet --no-python-downloads $$python >/dev/null || { echo "Python $$python is not here"; continue; }; \
+	  for resolution in lowest-direct highest; do \
+	    echo "== $@: pytest, Python $$python, $$resolution"; \
+	    $(call VERSION_ENVIRONMENT,$$python,$$resolution) && \
+	    .venv-versions/bin/python -m pytest --quiet tests/python $(WITHOUT_SPARK) || exit 1; \
+	  done; \
+	done
+
+test-oldest-torch: export PATH := $(PATH):$(PYENVS)
+test-oldest-torch: jar $(UV)
+	@echo "== $@: pytest"
+	@$(call VERSION_ENVIRONMENT,'>=3.10$(COMMA)<3.13',lowest-direct,--extra torch 'torchdata>=0.11')
+	@.venv-versions/bin/python -m pytest --quiet $(addprefix tests/training/test_,$(addsuffix .py,batches columns device position ragged))
 
 # Training: in an environment of its own, since PyTorch takes gigabytes. README's examples need all of it.
 test-torch: jar $(UV)
@@ -273,4 +303,4 @@ jar:
 clean:
 	rm -rf dist demo target scala/target scala/src/test/target scala/benchmarks/target project/target project/project
 	rm -rf python/safetensors_spark/jars .venv .venv-spark4? \
-	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-curation .venv-ray .venv-factory .venv-models .venv-matrix .venv-site .mypy_cache .pytest_cache .hypothesis .ruff_cache
+	  .venv-torch .venv-loaders .venv-publish .venv-pipeline .venv-pipelines .venv-curation .venv-ray .venv-factory .venv-models .venv-versions .venv-matrix .venv-site .mypy_cache .pytest_cache .hypothesis .ruff_cache

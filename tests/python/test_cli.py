@@ -36,10 +36,11 @@ def test_no_command_is_a_usage_error() -> None:
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)  # the import system's own mark for "not there"
+    for name in ("pyspark", "sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)  # the import system's own mark for "not there"
     assert main(["demo"]) == 2
     assert capsys.readouterr().err == (
-        "safetensors-spark: not installed: sklearn. Install the extra `demo`:\n"
+        "safetensors-spark: not installed: pyspark, sklearn. Install the extra `demo`:\n"
         '    pip install "safetensors-spark[demo]"\n'
     )
 

@@ -139,7 +139,7 @@ def test_urls_that_lack_something(url: str, open_it: Callable[[str], Any]) -> No
         {"x": np.arange(3)},
         pd.DataFrame({"x": np.arange(3)}),
         pa.table({"x": np.arange(3)}),
-        pa.record_batch({"x": np.arange(3)}),
+        pa.RecordBatch.from_pydict({"x": np.arange(3)}),
     ],
     ids=["dict", "pandas", "Table", "RecordBatch"],
 )

@@ -144,9 +144,11 @@ def test_shards_that_do_not_agree(tmp_path: Path) -> None:
 
 
 def test_what_pytorch_has_not(tmp_path: Path) -> None:
+    pairs = r"its shape is \[4\], and PyTorch has F4 only in pairs along the last dimension"
     for dtype, shape, message in (
         ("F6_E2M3", [4, 4], "F6_E2M3 is no dtype of PyTorch"),
-        ("F4", [4], r"its shape is \[4\], and PyTorch has F4 only in pairs along the last dimension"),
+        # PyTorch 2.6 has none.
+        ("F4", [4], pairs if "F4" in DTYPES else "F4 is no dtype of PyTorch"),
     ):
         bits = {"F6_E2M3": 6, "F4": 4}[dtype]
         length = int(np.prod(shape)) * bits // 8
