@@ -3,7 +3,7 @@
     import safetensors_spark as sts
 
     spark = sts.configure(SparkSession.builder).getOrCreate()  # before a session exists
-    sts.attach(spark)                                          # a session that runs already
+    sts.attach(spark)                                          # for a session that already runs
     sts.jar_path()                                             # for `spark-submit --jars`
 
 Importing this package has no effect and needs neither PySpark nor Java.
@@ -12,22 +12,22 @@ Errors:
 
     SafetensorsSparkError
     ├── DamagedShardError           a shard that is not what the manifest says
-    ├── DatasetChangedError         a dataset that was written again since it was opened
-    ├── InvalidWriteError           options, columns or rows that cannot be written, or not to what is there
-    │   └── DuplicateKeyError       a key that would be twice in a dataset with an index
-    ├── HubAccessError              no such repository or revision of the Hub, or no right to it
-    ├── IncompatibleVersionError    package, jar and Spark do not fit each other, or a dataset's format is newer
-    ├── InvalidCheckpointError      an index of a checkpoint that cannot be relied on
-    ├── InvalidFileError            a file that is no safetensors file by the official library's rules
+    ├── DatasetChangedError         a dataset that was overwritten after it was opened
+    ├── InvalidWriteError           options, columns or rows that cannot be written, or not to the existing dataset
+    │   └── DuplicateKeyError       a key that would occur twice in a dataset with an index
+    ├── HubAccessError              a repository or revision of the Hub that does not exist, or no access to it
+    ├── IncompatibleVersionError    incompatible versions of package, jar and Spark, or a newer format of a dataset
+    ├── InvalidCheckpointError      an index of a checkpoint that is not valid
+    ├── InvalidFileError            a file that is not a safetensors file by the official library's rules
     ├── InvalidIndexError           a `_tensor_index.parquet` that cannot be read
-    ├── InvalidManifestError        a `dataset_manifest.json` that cannot be relied on
+    ├── InvalidManifestError        a `dataset_manifest.json` that is not valid
     ├── InvalidShardError           rows, a run id or a schema that cannot be staged
-    ├── InvalidSidecarError         a `.meta.json` of a staging directory that cannot be relied on
-    ├── InvalidTensorError          a tensor that its dtype and shape do not describe, or that NumPy has no type for
-    ├── LostLockError               a commit that stood still until another write took its lock
+    ├── InvalidSidecarError         a `.meta.json` of a staging directory that is not valid
+    ├── InvalidTensorError          a tensor that does not match its dtype and shape, or has no NumPy type
+    ├── LostLockError               a commit that paused until another write took its lock
     ├── MissingExtraError           something needs an extra that is not installed
-    ├── PipelineError               a pipeline that cannot be planned, or whose shard could not be made
-    │   ├── LostShardError          a shard whose workers died each time that it was tried
+    ├── PipelineError               a pipeline that cannot be planned, or whose shard could not be computed
+    │   ├── LostShardError          a shard whose workers died at each attempt
     │   └── PipelineBusyError       another process writes the same files
     └── StagingBusyError            another process syncs the staging directory
 """

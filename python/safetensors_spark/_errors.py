@@ -1,4 +1,4 @@
-"""The errors of this package; the tree stands in the package's docstring."""
+"""The errors of this package; the tree is in the package's docstring."""
 
 
 def printable(text: str) -> str:
@@ -19,14 +19,14 @@ def shortened(text: str) -> str:
 
 
 class SafetensorsSparkError(Exception):
-    """Base of every error that this package raises on its own account."""
+    """The base class of this package's errors."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class IncompatibleVersionError(SafetensorsSparkError):
-    """Versions that do not fit each other: of the package, the connector's jar and Spark, or of a dataset's format."""
+    """Incompatible versions of the package, the connector's jar and Spark, or of a dataset's format."""
 
 
 class MissingExtraError(SafetensorsSparkError):
@@ -34,7 +34,7 @@ class MissingExtraError(SafetensorsSparkError):
 
 
 class InvalidManifestError(SafetensorsSparkError):
-    """A `dataset_manifest.json` that cannot be relied on."""
+    """A `dataset_manifest.json` that is not valid."""
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class InvalidManifestError(SafetensorsSparkError):
 
 
 class InvalidFileError(SafetensorsSparkError):
-    """A file that is no safetensors file by the official library's rules; `rule` is that library's name of the one."""
+    """A file that is not a safetensors file by the official library's rules; `rule` is its name of the broken rule."""
 
     def __init__(self, file: str, rule: str, detail: str) -> None:
         super().__init__(f"{file} is not a valid safetensors file: {shortened(detail)} ({rule})")
@@ -52,7 +52,7 @@ class InvalidFileError(SafetensorsSparkError):
 
 
 class InvalidCheckpointError(SafetensorsSparkError):
-    """An index of a checkpoint, `*.safetensors.index.json`, that cannot be relied on, or several in one folder."""
+    """An index of a checkpoint, `*.safetensors.index.json`, that is not valid, or several in one folder."""
 
 
 class InvalidIndexError(SafetensorsSparkError):
@@ -65,11 +65,11 @@ class InvalidIndexError(SafetensorsSparkError):
 
 
 class InvalidTensorError(SafetensorsSparkError, ValueError):
-    """A Tensor Struct that holds no tensor, or an array that cannot become one."""
+    """A Tensor Struct that is not a valid tensor, or an array that cannot become one."""
 
 
 class DamagedShardError(SafetensorsSparkError):
-    """A shard that is not what the manifest says: it is cut off, or its bytes have changed."""
+    """A shard that is not what the manifest says: it is truncated, or its bytes have changed."""
 
 
 class DatasetChangedError(SafetensorsSparkError):
@@ -77,23 +77,23 @@ class DatasetChangedError(SafetensorsSparkError):
 
 
 class InvalidWriteError(SafetensorsSparkError, ValueError):
-    """Options, columns or rows that cannot be written, or not to the dataset that is there."""
+    """Options, columns or rows that cannot be written, or not to the existing dataset."""
 
 
 class DuplicateKeyError(InvalidWriteError):
-    """A key that would be twice in a dataset with an index."""
+    """A key that would occur twice in a dataset with an index."""
 
 
 class LostLockError(SafetensorsSparkError):
-    """A commit that stood still for so long that another write has taken its lock. It changed nothing."""
+    """A commit that paused for so long that another write has taken its lock. It changed nothing."""
 
 
 class InvalidShardError(SafetensorsSparkError, ValueError):
-    """Rows, a run id or a schema that cannot be staged, or not beside what is staged."""
+    """Rows, a run id or a schema that cannot be staged, or that conflict with staged files."""
 
 
 class InvalidSidecarError(SafetensorsSparkError):
-    """A `.meta.json` in a staging directory that cannot be relied on."""
+    """A `.meta.json` in a staging directory that is not valid."""
 
 
 class StagingBusyError(SafetensorsSparkError):
@@ -101,15 +101,15 @@ class StagingBusyError(SafetensorsSparkError):
 
 
 class HubAccessError(SafetensorsSparkError):
-    """The Hub has no such repository or revision, or the token has no right to it."""
+    """The repository or revision does not exist on the Hub, or the token has no access to it."""
 
 
 class PipelineError(SafetensorsSparkError):
-    """A pipeline that cannot be planned, or whose shard could not be made."""
+    """A pipeline that cannot be planned, or whose shard could not be computed."""
 
 
 class LostShardError(PipelineError):
-    """A shard whose workers died, or lost their connections, each time that it was tried."""
+    """A shard whose workers died, or lost their connections, at each attempt."""
 
 
 class PipelineBusyError(PipelineError):

@@ -53,7 +53,7 @@ def not_installed(modules: tuple[str, ...]) -> list[str]:
 
 
 def require(extra: str, modules: tuple[str, ...]) -> None:
-    """Raise `MissingExtraError` if one of the extra's modules is not there."""
+    """Raise `MissingExtraError` if one of the extra's modules is not installed."""
     if absent := not_installed(modules):
         raise MissingExtraError(
             f"not installed: {', '.join(absent)}. Install the extra `{extra}`:\n"

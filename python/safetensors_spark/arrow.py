@@ -1,4 +1,4 @@
-"""Tensor Structs in Arrow and pandas as NumPy arrays, and back, without copying what need not be copied.
+"""Tensor Structs in Arrow and pandas as NumPy arrays, and back, with as few copies as possible.
 
     from safetensors_spark.arrow import stack, tensors, to_structs
 
@@ -9,15 +9,15 @@
 
     images = tensors(df.toArrow()["x"])                    # an array for each row
 
-A column of Tensor Structs is `struct<data: binary, shape: array<int>, dtype: string>`. It comes as
+A column of Tensor Structs is `struct<data: binary, shape: array<int>, dtype: string>`. It can be
 
-- an Arrow array or chunked array: of `mapInArrow`, `applyInArrow`, Arrow UDFs and `toArrow`. The arrays made of it are
-  views of Arrow's memory (of a `binary_view`, of one copy);
-- a DataFrame with these three columns: of pandas UDFs. The arrays are views of its `bytes`;
-- rows or dictionaries: of `toPandas` and `collect`. Likewise.
+- an Arrow array or chunked array, from `mapInArrow`, `applyInArrow`, Arrow UDFs and `toArrow`. The arrays made from it
+  are views of Arrow's memory (of one copy for a `binary_view`);
+- a DataFrame with these three columns, from pandas UDFs. The arrays are views of its `bytes`;
+- rows or dictionaries, from `toPandas` and `collect`. The arrays are views of their `bytes`, too.
 
-The arrays are read-only, and keep the memory that they show. BF16 and the 8-bit floats are of `ml_dtypes`' types. Needs
-`pip install "safetensors-spark[arrow]"`, on executors too where they call it.
+The arrays are read-only, and keep their memory alive. BF16 and the 8-bit floats have types of `ml_dtypes`. Needs
+`pip install "safetensors-spark[arrow]"`, also on executors that call it.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ class _Cell(NamedTuple):
 
 
 def tensors(column: TensorColumn) -> list[Array | None]:
-    """An array for each row; None where the tensor is null.
+    """An array for each row; None if the tensor is null.
 
-    Raises `InvalidTensorError`, which names the row, when the bytes do not fit shape and dtype, and for F4 and F6,
+    Raises `InvalidTensorError`, which names the row, if the bytes do not match shape and dtype, and for F4 and F6,
     whose elements are smaller than a byte.
     """
     return [None if cell is None else _view(row, cell) for row, cell in enumerate(_cells(column))]
 
 
 def stack(column: TensorColumn) -> Array:
-    """All rows as one array of shape `[rows, *shape]`: every tensor has the same shape and dtype, and none is null.
+    """All rows as one array of shape `[rows, *shape]`. All tensors must have one shape and dtype, and none be null.
 
-    Of an Arrow array it is a view. What lies in several pieces is copied once: a chunked array of more than one chunk,
+    For an Arrow array it is a view. Data in several pieces is copied once: a chunked array with more than one chunk,
     and columns of pandas.
 
-    Raises what `tensors` does, and `InvalidTensorError` for a row that is null or differs from the first, and for a
-    column without rows, which tells neither shape nor dtype.
+    Raises the errors of `tensors`, and `InvalidTensorError` for a row that is null or differs from the first, and for a
+    column without rows, whose shape and dtype are unknown.
     """
     cells = [_not_null(row, cell) for row, cell in enumerate(_cells(column))]
     if not cells:
@@ -89,12 +89,12 @@ def stack(column: TensorColumn) -> Array:
 
 
 def to_structs(arrays: Array | Sequence[Array | None], dtype: str | None = None) -> pa.StructArray:
-    """Arrays as a column of Tensor Structs, for what `mapInArrow` and its kin give back.
+    """Arrays as a column of Tensor Structs, to return from `mapInArrow` and similar functions.
 
     Args:
-        arrays: an array whose first dimension is the rows, which is not copied where it is contiguous; or an array for
+        arrays: an array whose first dimension is the rows, which is not copied if it is contiguous; or an array for
             each row, of any shapes and dtypes, None for null. These are copied once.
-        dtype: what the elements' bits are, where NumPy's type does not tell: `BF16` of `uint16`, as of PyTorch's
+        dtype: the dtype of the elements' bits, if it differs from NumPy's type: `BF16` for `uint16`, such as PyTorch's
             `x.view(torch.uint16).numpy()`. Nothing is converted.
 
     `data` is `binary`, and `large_binary` beyond 2 GiB. Raises `InvalidTensorError` for a type that safetensors does
@@ -180,7 +180,7 @@ def _cells_of_arrow(column: pa.StructArray) -> Iterator[_Cell | None]:
 
 
 def _whole(column: pa.StructArray) -> Array:
-    """The bytes of all rows, which Arrow keeps one behind the other."""
+    """The bytes of all rows, which Arrow keeps one after the other."""
     data, _, _ = _fields(column)
     ends = _ends(data)
     return _bytes(data)[ends[0] : ends[-1]]

@@ -85,7 +85,7 @@ def test_a_file_is_a_pipeline(tmp_path: Path) -> None:
         ("id: words", "id: 7", 11, "`id` is 7, expected text."),
         ("id: words", "id: text_length_1", 11, "two operators with the id `text_length_1`"),
         ("name: images", "name: score", 12, "two stages with the name `score`"),
-        ("name: images", "name: a/b", 12, "'a/b' is no name of a stage"),
+        ("name: images", "name: a/b", 12, "'a/b' is not a valid stage name"),
         ("size: 32", "size: big", 16, "`size` is the text 'big', expected a whole number, or a list."),
         ("size: 32", "size: 32.5", 16, "`size` is 32.5, expected a whole number"),
         ("size: 32", 'size: "32"', 16, "`size` is the text '32', expected a whole number"),

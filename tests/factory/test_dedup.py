@@ -201,7 +201,7 @@ def test_what_compares_all_rows_begins_its_stage(tmp_path: Path, sync: Backend) 
     stages = (Stage("a", [ExactDedup(), Longer(limit=4)]), Stage("b", [ExactDedup(fields=("n",))]))
     assert run(Pipeline("p", stages), rows, tmp_path, backend=sync)["n"][:] == [5, 9]
     told = str(plan(Pipeline("p", stages), rows, tmp_path))
-    assert told.count("what is made is known when keys of all rows are compared") == 2
+    assert told.count("the comparison of all keys decides which shards are computed") == 2
     none = run(Pipeline("p", stages), rows.select([]), tmp_path / "none", backend=sync)
     assert len(none) == 0
 

@@ -39,9 +39,9 @@ def test_edges_are_the_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "line", "told"),
     [
-        ("[a, b]", "[a, bb]", 9, "an edge of stage `s` names `bb`, which is no operator's id. Did you mean `b`?"),
-        ("[a, c]", "[a, a]", 8, "edges of stage `s` go in a circle: a -> a."),
-        ("[a, c]", "[b, a]", 8, "go in a circle: "),
+        ("[a, b]", "[a, bb]", 9, "an edge of stage `s` names `bb`, which is not an operator's id. Did you mean `b`?"),
+        ("[a, c]", "[a, a]", 8, "edges of stage `s` form a cycle: a -> a."),
+        ("[a, c]", "[b, a]", 8, "form a cycle: "),
         ("[a, c]", "[a]", 10, "is too short"),
         ("[a, c]", "[a, b, c]", 10, "at most 2 items"),
         ("[a, c]", "a -> c", 10, "expected a list"),

@@ -126,7 +126,12 @@ def test_a_plan_tells_whether_a_run_would_be_refused(web: Path, capsys: pytest.C
         ),
         ("limit: 9", "limt: 9", [], "web.yaml, line 10: `limt` is not known. Did you mean `limit`?"),
         ("type: word_count", "{type: word_count, field: txt}", [], "word_count_1 reads `txt`, but rows have n, text"),
-        ("word_count\n", "expression_filter\n        expression: n >\n", [], "line 14: `n >` is no expression of SQL"),
+        (
+            "word_count\n",
+            "expression_filter\n        expression: n >\n",
+            [],
+            "line 14: `n >` is not an expression of SQL",
+        ),
         ("in/*.parquet", "on/*.parquet", [], "the input cannot be opened: no file is `"),
         ("path: parquet", "path: json", [], "first rows of the dataset cannot be read: ArrowInvalid: JSON"),
         ("input:\n  path: parquet\n  data_files: in/*.parquet\n", "", [], "has no `input`: add one, or name files by"),
@@ -172,5 +177,5 @@ def test_the_output_goes_to_the_sink(web: Path, capsys: pytest.CaptureFixture[st
     for right, wrong, meant in (("columns", "column", "columns"), ("batch_size", "batchsize", "batch_size")):
         (web / "web.yaml").write_text(text.replace(f"{right}:", f"{wrong}:"))
         assert main(arguments) == 2
-        told = f"`{wrong}` is no option of the sink `safetensors`. Did you mean `{meant}`?"
+        told = f"`{wrong}` is not an option of the sink `safetensors`. Did you mean `{meant}`?"
         assert told in capsys.readouterr().err

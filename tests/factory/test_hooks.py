@@ -153,7 +153,7 @@ def test_a_broken_hook_changes_nothing(
     assert _files(tmp_path / "with") == _files(tmp_path / "without")
     assert len(seen.of("second")) > 3
     first, second, *counts = [record.getMessage() for record in caplog.records]
-    start = "has failed in `on_stage_start` of stage `first`, and the run goes on: "
+    start = "has failed in `on_stage_start` of stage `first`, and the run continues: "
     assert first.startswith(f"The hook `broken` {start}{type(error).__name__}: ")
     assert second.startswith(f"The hook `other` {start}")
     assert "\x1b" not in first

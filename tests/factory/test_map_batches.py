@@ -81,7 +81,7 @@ def test_a_configuration_names_a_function(
     [
         ({"function": "no_module:f"}, "names no function"),
         ({"function": "math:pi"}, "is a float, expected a function"),
-        ({"outputs": {"a": "int65"}}, "`int65` is no type"),
+        ({"outputs": {"a": "int65"}}, "`int65` is not a type"),
         ({"outputs": {}}, "at least 1"),
     ],
 )

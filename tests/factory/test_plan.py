@@ -59,16 +59,16 @@ def test_a_plan_tells_what_is_there_and_why_the_rest_is_made(rows: Any, tmp_path
     run(RECIPE, stream(2), out, backend=sync)
     found = _plan(stream(2), out)
     assert [(one.shards, one.made, one.rows) for one in found.stages] == [(2, 2, None), (2, 2, 499)]
-    assert str(found).count("nothing is made: 2 shards of the same rows are there") == 2
+    assert str(found).count("nothing is computed: 2 shards of the same rows exist") == 2
     more = _plan(stream(3), out)
     assert (more.stages[0].shards, more.stages[0].made, more.stages[1].shards) == (3, 2, None)
-    assert more.stages[0].work == "1 of 3 shards are made: their rows are new or have changed"
+    assert more.stages[0].work == "1 of 3 shards are computed: their rows are new or have changed"
     less = _plan(stream(1), out)
-    assert less.stages[0].work == "no shard is made, but shards leave the output: of 2, 1 are left"
+    assert less.stages[0].work == "no shard is computed, but shards leave the output: 1 of 2 are left"
     other = Pipeline("numbers", (Stage("score", [TextLength(), Longer(limit=7), Upper()]), RECIPE.stages[1]))
     changed = _plan(stream(2), out, other)
     assert changed.stages[0].changes == ["`limit` of `longer_1` is 7, and was 100"]
-    assert "REFUSED: it was made in another way: `limit` of `longer_1` is 7, and was 100." in str(changed)
+    assert "REFUSED: it was made with another configuration: `limit` of `longer_1` is 7, and was 100." in str(changed)
     again = _plan(stream(2), out, other, mode="overwrite")
     assert [(one.made, one.changes) for one in again.stages] == [(0, []), (0, [])]
 

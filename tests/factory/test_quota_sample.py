@@ -92,5 +92,5 @@ def test_what_is_wrong_is_named() -> None:
         _kept(number, _table(5))
     with pytest.raises(ValidationError, match="two buckets have the name 'good'"):
         QuotaSample(buckets=(GOOD, GOOD), key="id")
-    with pytest.raises(ValidationError, match="is no expression of SQL"):
+    with pytest.raises(ValidationError, match="is not an expression of SQL"):
         Bucket(name="x", where="score >")

@@ -65,7 +65,7 @@ def test_operators_of_other_packages_are_known(tmp_path: Path, monkeypatch: pyte
         assert operator_class("vowels").__module__ == "packaged_vowels"
         with pytest.raises(ConfigError, match="nowhere:X of vowels cannot be imported"):
             operator_class("broken")
-        with pytest.raises(ConfigError, match="json:dumps of vowels is no class of operators"):
+        with pytest.raises(ConfigError, match="json:dumps of vowels is not a class of operators"):
             operator_class("no_class")
     finally:
         del vars(OPERATORS)["offered"]

@@ -284,7 +284,7 @@ def test_frequent_values_stay() -> None:
         (
             "pipeline.json",
             b"{",
-            "pipeline.json is damaged: it names no pipeline and its stages. Run the pipeline again",
+            "pipeline.json is damaged: it does not name a pipeline and its stages. Run the pipeline again",
         ),
         ("pipeline.json", b"[]", "pipeline.json is damaged"),
         ("first/manifest.json", b"{", "first/manifest.json is damaged: it is not what a run has written. Run the"),

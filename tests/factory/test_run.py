@@ -285,7 +285,7 @@ def test_a_full_disk_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=100, env=env).stdout
 
     told = start("a", "full")
-    assert "cannot be written: File too large. Nothing of it is left. Make room" in told
+    assert "cannot be written: File too large. The partial file is removed. Make room" in told
     assert not list(tmp_path.rglob("*.draft"))
     assert not (tmp_path / "a" / "score" / "manifest.json").exists()
     for folder in ("a", "b"):

@@ -282,7 +282,7 @@ def test_dropped_rows_are_put_in_again_without_their_reasons(tmp_path: Path, syn
 
 
 def test_a_stage_has_another_name_than_the_file_beside_it() -> None:
-    with pytest.raises(ConfigError, match=r"'pipeline.json' is no name of a stage"):
+    with pytest.raises(ConfigError, match=r"'pipeline.json' is not a valid stage name"):
         Stage("pipeline.json", [WordCount()])
 
 

@@ -163,7 +163,7 @@ def test_a_file_of_an_operator_counts_as_its_code_does(tokenizer: str, tmp_path:
     # Also where this process has read the old file.
     found = run(recipe, rows, tmp_path / "out", mode="overwrite", backend=sync)
     assert found["token_count"][:] == [len(Tokenizer.from_file(tokenizer).encode("some words").ids)] != [2]
-    with pytest.raises(ConfigError, match=r"nowhere\.json, which `token_count_1` reads, is not there"):
+    with pytest.raises(ConfigError, match=r"nowhere\.json, which `token_count_1` reads, does not exist"):
         run(Pipeline("p", (Stage("s", [TokenCount(tokenizer="nowhere.json")]),)), rows, tmp_path / "b", backend=sync)
 
 
@@ -180,7 +180,7 @@ def test_an_expression_keeps_rows(tmp_path: Path, sync: Backend) -> None:
 
 @pytest.mark.parametrize("text", ["a >", "foo(a)", "a > 1; b", "", "select 1", "count(*)"])
 def test_what_is_no_expression_is_refused_at_once(text: str) -> None:
-    with pytest.raises(ValueError, match="is no expression of SQL"):
+    with pytest.raises(ValueError, match="is not an expression of SQL"):
         ExpressionFilter(expression=text)
 
 
@@ -215,5 +215,5 @@ def test_expressions_have_fields_of_structs(tmp_path: Path, sync: Backend) -> No
     ):
         recipe = Pipeline("p", (Stage("s", [ExpressionFilter(expression=expression)]),))
         assert list(run(recipe, rows, tmp_path / f"{number}", backend=sync)) == [values[one] for one in kept]
-    with pytest.raises(ContractError, match=r"expression_filter_1: `m.q` is not there: `m` has y, z\."):
+    with pytest.raises(ContractError, match=r"expression_filter_1: `m.q` does not exist: `m` has y, z\."):
         run(Pipeline("p", (Stage("s", [ExpressionFilter(expression="m.q = 1")]),)), rows, tmp_path / "no", backend=sync)

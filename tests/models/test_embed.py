@@ -181,7 +181,7 @@ def test_a_folder_that_is_no_model_is_named(minilm: str, texts: Any, tmp_path: P
             run(Pipeline("p", (Stage("s", [Embed(model=str(folder))]),)), texts, tmp_path / "out")
         return str(error.value)
 
-    assert "is no folder, expected a model with config.json, tokenizer.json and *.safetensors" in problem(
+    assert "is not a folder, expected a model with config.json, tokenizer.json and *.safetensors" in problem(
         tmp_path / "none"
     )
     folder = tmp_path / "model"
@@ -190,7 +190,7 @@ def test_a_folder_that_is_no_model_is_named(minilm: str, texts: Any, tmp_path: P
     assert f"`embed_1`: {folder} has no *.safetensors, expected" in problem(folder)
     (folder / "model.safetensors").touch()
     (folder / "config.json").write_text("{")
-    assert "config.json is no JSON" in problem(folder)
+    assert "config.json is not JSON" in problem(folder)
 
 
 def test_a_module_that_is_not_computed_is_named(minilm: str, texts: Any, tmp_path: Path) -> None:

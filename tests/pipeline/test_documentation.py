@@ -66,7 +66,7 @@ _FAULTS: dict[str, tuple[str, ...]] = {
         "test_side_by_side.test_a_file_that_is_being_written_is_left_to_its_writer",
     ),
     "a disk is full": ("test_faults.test_a_full_disk_is_told_with_the_file_and_leaves_nothing_half",),
-    "an input file is cut off or damaged": (
+    "an input file is truncated or damaged": (
         "test_files.test_compressed_lines_are_read",
         "test_files.test_a_gzip_file_whose_bytes_have_changed_is_named",
         "test_bad_rows.test_damaged_files_are_named",

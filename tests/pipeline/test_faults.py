@@ -204,7 +204,7 @@ def test_what_was_made_is_not_made_again(files: Path, tmp_path: Path, backend: M
     first.unlink()
     first.write_bytes(content)
     assert run(dataset) == {"0"}
-    # An output that is gone, and one that is another.
+    # An output that no longer exists, and one that is another.
     (tmp_path / "out" / "1-of-4.jsonl").unlink()
     (tmp_path / "out" / "2-of-4.jsonl").write_text("")
     assert run(dataset) == {"1", "2"}

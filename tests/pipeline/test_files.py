@@ -212,7 +212,7 @@ def test_patterns_that_would_lose_files_are_errors(tmp_path: Path, sync: MakeBac
     rows = Dataset.from_list([{"a": 1}, {"a": 2}])
     with pytest.raises(PipelineError, match=r"shards 0 and 1 of 2 would both write .*one.jsonl"):
         sync().execute(rows.write_jsonl(f"{tmp_path}/one.jsonl"))
-    with pytest.raises(PipelineError, match=r"is no pattern: KeyError\('number'\)"):
+    with pytest.raises(PipelineError, match=r"is not a pattern: KeyError\('number'\)"):
         sync().execute(rows.write_jsonl(f"{tmp_path}/{{number}}.jsonl"))
     assert list(sync().execute(rows.write_jsonl(lambda shard, total: f"{tmp_path}/{shard + 1}_{total}.jsonl"))) == [
         f"{tmp_path}/1_2.jsonl",
@@ -246,7 +246,7 @@ def test_columns_that_are_not_there_are_errors(tmp_path: Path, sync: MakeBackend
             sync().execute(Dataset.from_files(tmp_path, path).load_file(["b"]))
     with pytest.raises(PipelineError, match=r"a.txt has no suffix that tells its format"):
         list(load_file(str(tmp_path / "a.txt")))
-    with pytest.raises(FileNotFoundError, match=r"gone.jsonl is not there"):
+    with pytest.raises(FileNotFoundError, match=r"gone.jsonl does not exist"):
         sync().execute(Dataset.from_list([str(tmp_path / "gone.jsonl")]).load_jsonl())
 
 

@@ -80,7 +80,7 @@ def test_a_shard_that_kills_each_worker_is_named(tmp_path: Path) -> None:
             os._exit(1)
         return row
 
-    named = r"shard 1 of 3 .* could not be made in 3 attempts.*WorkerCrashed"
+    named = r"shard 1 of 3 .* could not be computed in 3 attempts.*WorkerCrashed"
     with pytest.raises(LostShardError, match=named) as error:
         on_ray().execute(Dataset.from_list(["good", "bad", "good"]).map(dies))
     assert "begins with 'bad'" in error.value.__notes__[0]

@@ -1,4 +1,4 @@
-"""What a run finds of earlier runs of the same pipeline: it goes on, and makes again what is no longer there."""
+"""What a run finds of earlier runs of the same pipeline: it continues, and makes again what is no longer there."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_dataset_without_its_files_does_not_count(tmp_path: Path) -> None:
         (file,) = (tmp_path / mode).glob("*.safetensors")
         file.unlink()
         if mode == "error":
-            with pytest.raises(PipelineError, match=f"its file {file.name} is not there any more. Restore it"):
+            with pytest.raises(PipelineError, match=f"its file {file.name} no longer exists. Restore it"):
                 _run(dataset)
         else:
             _run(dataset)

@@ -157,8 +157,8 @@ def test_the_launcher_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureF
     assert command(["pipeline", str(script)]) == 2
     assert "script.py has no function `main`" in capsys.readouterr().err
     assert command(["pipeline", str(tmp_path / "gone.py")]) == 2
-    assert "gone.py is not there" in capsys.readouterr().err
+    assert "gone.py does not exist" in capsys.readouterr().err
     assert command(["pipeline", "--cluster=iris", str(script)]) == 2
     assert "Iris is the cluster manager of another project" in capsys.readouterr().err
     assert command(["pipeline", "--num-gpus=1", str(script)]) == 2
-    assert "only --backend=ray gives tasks what they ask for" in capsys.readouterr().err
+    assert "only --backend=ray supports it" in capsys.readouterr().err

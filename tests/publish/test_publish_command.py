@@ -87,11 +87,11 @@ def test_a_file_that_the_hub_refuses_is_exit_code_1(server: hub.Server, tmp_path
 def test_a_url_is_staged_instead(server: hub.Server) -> None:
     done = publish(server, "dataset", "s3://bucket/points", "me/points")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "s3://bucket/points is no folder of this machine. Of a URL, call `stage_dataset`" in done.stderr
+    assert "s3://bucket/points is not a local folder. Of a URL, call `stage_dataset`" in done.stderr
     missing = publish(server, "dataset", "nowhere", "me/points")
     assert (missing.returncode, missing.stderr.strip()) == (
         2,
-        "safetensors-spark: nowhere is no folder of this machine.",
+        "safetensors-spark: nowhere is not a local folder.",
     )
 
 

@@ -96,7 +96,7 @@ ACTIONS = [("sync", "me/points"), ("sync", "me/points", "--dry-run"), ("status",
 def test_a_directory_that_is_not_there_is_not_an_empty_one(server: hub.Server, tmp_path: Path) -> None:
     for action, *more in ACTIONS:
         line = refused(publish(server, action, tmp_path / "stagin", *more))
-        assert line.startswith(f"safetensors-spark: {tmp_path}/stagin is not there. ")
+        assert line.startswith(f"safetensors-spark: {tmp_path}/stagin does not exist. ")
         assert not (tmp_path / "stagin").exists()
 
 
@@ -104,12 +104,12 @@ def test_what_is_no_staging_directory_is_left_alone(server: hub.Server, points: 
     before = sorted(points.iterdir())
     for action, *more in ACTIONS:
         line = refused(publish(server, action, points, *more))
-        assert f"{points} is no staging directory" in line
+        assert f"{points} is not a staging directory" in line
         assert "`safetensors-spark publish dataset`" in line
     assert sorted(points.iterdir()) == before
     (tmp_path / "notes.txt").write_text("mine")
-    assert "notes.txt is no staging directory" in refused(publish(server, "status", tmp_path / "notes.txt"))
-    assert "is no staging directory" in refused(publish(server, "sync", points, "me/points", "--watch", "1"))
+    assert "notes.txt is not a staging directory" in refused(publish(server, "status", tmp_path / "notes.txt"))
+    assert "is not a staging directory" in refused(publish(server, "sync", points, "me/points", "--watch", "1"))
 
 
 def test_an_empty_directory_is_one_that_nobody_has_written_to(server: hub.Server, tmp_path: Path) -> None:

@@ -159,10 +159,10 @@ print(said(lambda: opened("hf://datasets/me/secret")))
 print(said(lambda: opened("hf://datasets/me/secret", storage_options={"token": "hf_unknown"})))
 """
     without, unknown = client(server, READ + code, token=None).splitlines()
-    assert without.startswith("FileNotFoundError: hf://datasets/me/secret is not there, or may not be read without")
+    assert without.startswith("FileNotFoundError: hf://datasets/me/secret does not exist, or may not be read without")
     assert "hf auth login" in without
     assert unknown.startswith(
-        "PermissionError: hf://datasets/me/secret may not be read: the Hub does not know the token"
+        "PermissionError: hf://datasets/me/secret may not be read: the token is unknown to the Hub"
     )
     assert "hf_unknown" not in unknown
 
@@ -170,14 +170,14 @@ print(said(lambda: opened("hf://datasets/me/secret", storage_options={"token": "
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("hf://datasets/me/none", "FileNotFoundError: hf://datasets/me/none is not there, or may not be read"),
+        ("hf://datasets/me/none", "FileNotFoundError: hf://datasets/me/none does not exist, or may not be read"),
         (
             "hf://me/points",
-            "FileNotFoundError: hf://me/points is not there, or may not be read without the right token.",
+            "FileNotFoundError: hf://me/points does not exist, or may not be read without the right token.",
         ),
         (
             "hf://datasets/me/points@v9",
-            "FileNotFoundError: hf://datasets/me/points@v9 is not there: the repository has",
+            "FileNotFoundError: hf://datasets/me/points@v9 does not exist: the repository has",
         ),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_gated_dataset_says_where_to_ask(server: hub.Server) -> None:
     )
     found = client(server, READ + 'print(said(lambda: opened("hf://datasets/me/gated")))', token=hub.OTHER)
     assert found.startswith("PermissionError: hf://datasets/me/gated/dataset_manifest.json may not be read: the repo")
-    assert "Ask for access on its page" in found
+    assert "Request access on its page" in found
 
 
 def test_offline_is_said(server: hub.Server) -> None:

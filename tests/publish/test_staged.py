@@ -112,7 +112,7 @@ def test_a_move_keeps_fields_of_the_sidecar_that_nobody_knows(tmp_path: Path) ->
 
 
 def test_move_to_refuses_other_folders(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"`done` is no folder.*pending, synced, failed"):
+    with pytest.raises(ValueError, match=r"`done` is not a folder.*pending, synced, failed"):
         move_to(stage_bytes(tmp_path, "a.parquet"), tmp_path, "done")
 
 
@@ -173,7 +173,7 @@ def test_list_pending_finishes_a_move_that_was_interrupted_long_ago(
     text = json.loads(Path(shard.sidecar_path).read_text())
     open_staging(tmp_path).put("synced/a.parquet.meta.json", json.dumps({**text, "moves": 1}).encode())
     assert list_pending(tmp_path) == []
-    assert files(tmp_path)["pending"] == ["a.parquet", "a.parquet.meta.json"], "its mover may go on"
+    assert files(tmp_path)["pending"] == ["a.parquet", "a.parquet.meta.json"], "its mover may continue"
     monkeypatch.setattr(_staged, "_SETTLED_S", 0)
     assert list_pending(tmp_path) == []
     assert files(tmp_path) == {"pending": [], "synced": ["a.parquet", "a.parquet.meta.json"]}
@@ -217,7 +217,7 @@ def test_a_store_killed_between_copy_and_deletion_has_the_body_once() -> None:
     ("content", "what"),
     [
         (b"", "it is not JSON"),
-        (b"[]", "it is no object"),
+        (b"[]", "it is not an object"),
         (b"{}", "`version` is null, expected 1"),
         (b'{"version": 1}', "`run_id` is null, expected a text"),
     ],

@@ -222,7 +222,7 @@ def test_a_pull_request_is_opened_once_though_its_answer_is_lost(
     number = server.fail(**fault)
     first = sync(server, staging, create_pr=True, max_retries=retries)
     assert server.hits(number) == 1
-    # Without another attempt the next sync goes on.
+    # Without another attempt the next sync continues.
     assert first["n_remaining"] == (0 if retries else 3)
     if not retries:
         assert sync(server, staging, create_pr=True)["n_remaining"] == 0

@@ -159,7 +159,7 @@ def test_the_dataset_is_read_from_the_hub(server: hub.Server, staging: Path, tmp
 @pytest.mark.parametrize(
     ("fault", "card"),
     [
-        # The client has a card looked at, and does not send one that is no text.
+        # The client has a card looked at, and does not send one that is not text.
         ({"path": "/api/validate-yaml", "status": 400}, b"---\nlicense: none\n---\nMine\n"),
         ({"path": "/commit/", "files": "README.md", "status": 422}, b"Mine\n"),
         ({"path": "never"}, b"\xff\xfe"),

@@ -155,7 +155,9 @@ def test_a_body_that_is_gone_is_said(server: hub.Server, staging: Path) -> None:
     Path(lost.parquet_path).unlink()
     report = sync(server, staging)
     assert (report["n_committed"], report["n_remaining"]) == (1, 1)
-    assert report["errors"][0].startswith("data/b.parquet is lost: its sidecar is pending, and its body is gone.")
+    assert report["errors"][0].startswith(
+        "data/b.parquet is lost: its sidecar is pending, and its body no longer exists."
+    )
 
 
 def test_a_dry_run_leaves_out_what_would_not_be_committed(server: hub.Server, staging: Path, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_two_threads_and_two_processes_that_append_at_once_are_all_counted(
             )
             for first in (100, 200)
         ]
-        # They go on when both have come.
+        # They continue when both have come.
         wait_for(lambda: len(list(start.iterdir())) == 2, 300)
         mine = list(threads.map(lambda first: append(spark, path, first), [300, 400]))
         for job in jobs:

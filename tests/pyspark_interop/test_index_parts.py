@@ -119,7 +119,7 @@ def test_verify_holds_all_parts_against_the_shards(copied: Dataset) -> None:
     table = pq.read_table(second)
     pq.write_table(table.replace_schema_metadata(None), second)
     # Without its footer's commit it is not the part that the manifest names.
-    assert verify(copied.path).notes == [f"{second.name} is of another commit: readers do without the index"]
+    assert verify(copied.path).notes == [f"{second.name} is of another commit: readers ignore the index"]
     pq.write_table(table.slice(1), second)
     (fault,) = verify(copied.path).faults
     assert_says(fault.what, "2 parts", str(KEYS - 1), str(KEYS))

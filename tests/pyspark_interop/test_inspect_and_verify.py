@@ -119,7 +119,7 @@ def test_inspecting_a_checkpoint_and_its_files(said: Said, checkpoint: Path) -> 
 
 def test_what_is_whole(said: Said, batches: Dataset, store: Dataset, checkpoint: Path) -> None:
     length = batches.manifest["total_bytes"]
-    assert said("verify", batches.path) == (0, f"All is well: 2 files, 4 tensors, {length} bytes.\n")
+    assert said("verify", batches.path) == (0, f"No faults found: 2 files, 4 tensors, {length} bytes.\n")
     code, text = said("verify", store.path, "--workers", "1")
     assert (code, "4 tensors" in text, "4 entries of the index." in text) == (0, True, True)
     assert said("verify", checkpoint)[0] == 0
@@ -156,7 +156,7 @@ DAMAGES: dict[str, tuple[Callable[[Dataset], Any], str]] = {
     "a byte of data": (lambda d: _flip(d.shards[1], -1), "its CRC-32C is"),
     "a byte of the header": (lambda d: _flip(d.shards[1], 8), "(InvalidHeaderDeserialization)"),
     "cut off": (lambda d: d.shards[1].write_bytes(d.shards[1].read_bytes()[:-4]), "and the manifest says"),
-    "gone": (lambda d: d.shards[1].unlink(), "it is not there"),
+    "gone": (lambda d: d.shards[1].unlink(), "it does not exist"),
     "swapped": (
         lambda d: _changed(d, lambda m: m["shards"][1].update(header_bytes=m["shards"][1]["header_bytes"] + 8)),
         "its byte buffer begins at byte",
@@ -168,7 +168,7 @@ DAMAGES: dict[str, tuple[Callable[[Dataset], Any], str]] = {
         lambda d: _changed(d, lambda m: m["schema"].append({"name": "w", "dtype": None, "shape": None})),
         "it has no tensor `w`",
     ),
-    "a column less": (lambda d: _changed(d, lambda m: m["schema"].pop()), "a tensor `n`, which is no column"),
+    "a column less": (lambda d: _changed(d, lambda m: m["schema"].pop()), "a tensor `n`, which is not a column"),
 }
 
 
@@ -194,7 +194,7 @@ INDEX_DAMAGES: dict[str, tuple[Callable[[Dataset], Any], str]] = {
         "its entry for `k0` is not what the header of",
     ),
     "an entry less": (lambda d: _index(d, lambda t: t.slice(0, 3)), "it has 3 entries, and the shards have 4 tensors"),
-    "out of order": (lambda d: _index(d, lambda t: t.take([1, 0, 2, 3])), "`k0` does not come behind"),
+    "out of order": (lambda d: _index(d, lambda t: t.take([1, 0, 2, 3])), "`k0` does not come after"),
     "a column less": (lambda d: _index(d, lambda t: t.drop_columns(["dtype"])), "it has no column dtype"),
     "no Parquet": (lambda d: (d.path / INDEX).write_bytes(b"PAR1 and no more"), "cannot be read"),
 }
@@ -215,7 +215,7 @@ def test_what_is_no_fault_is_noted(said: Said, store: Dataset, copy: Copy) -> No
     shutil.copy(noted.shards[0], noted.path / "mine.safetensors")
     code, text = said("verify", noted.path)
     assert code == 0
-    assert f"Note: {INDEX} is of another commit: readers do without the index." in text
+    assert f"Note: {INDEX} is of another commit: readers ignore the index." in text
     assert "Note: 1 safetensors files beside the dataset are not part of it, mine.safetensors for one." in text
 
 
@@ -226,11 +226,11 @@ def test_a_checkpoint_that_does_not_fit_its_index(said: Said, checkpoint: Path) 
     assert "no tensor `c`" in text
     assert "a tensor `d`" in text
     (checkpoint / "one.safetensors").unlink()
-    assert "it is not there" in said("verify", checkpoint)[1]
+    assert "it does not exist" in said("verify", checkpoint)[1]
     assert said("inspect", checkpoint)[0] == 2
     (checkpoint / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../x.safetensors"}}')
     code, text = said("verify", checkpoint)
-    assert (code, "no name of a file beside it" in text) == (2, True)
+    assert (code, "not the name of a file beside it" in text) == (2, True)
 
 
 def test_on_a_terminal_tables_are_drawn_and_a_bar_runs(batches: Dataset) -> None:

@@ -91,7 +91,7 @@ def test_shards_that_shrink_or_vanish_while_they_are_read(written: Dataset) -> N
     place = f"{url.removeprefix('memory:/')}/{written.shards[2].name}"
     memory.pipe(place, memory.cat(place)[:-1])
     with pytest.raises(
-        sts.DamagedShardError, match=f"{written.shards[2].name} ends within the tensor `.*`: it was cut"
+        sts.DamagedShardError, match=f"{written.shards[2].name} ends within the tensor `.*`: it was truncated"
     ):
         store.get_many(EVERY)
     memory.rm(place)

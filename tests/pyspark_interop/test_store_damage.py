@@ -26,7 +26,7 @@ from test_index import INDEX, keyed
 @pytest.mark.parametrize(
     ("damage", "error", "said"),
     [
-        (lambda shard: shard.unlink(), FileNotFoundError, "is not there: the dataset has lost it"),
+        (lambda shard: shard.unlink(), FileNotFoundError, "does not exist: the dataset has lost it"),
         (lambda shard: shard.write_bytes(shard.read_bytes()[:-1]), sts.DamagedShardError, "bytes, expected"),
         (lambda shard: shard.write_bytes(shard.read_bytes() + b"!"), sts.DamagedShardError, "bytes, expected"),
     ],
@@ -81,7 +81,7 @@ def change(column: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
     [
         (
             change("file_name", "../x.safetensors"),
-            "for `b__x` is of `../x.safetensors`, which is no shard of the dataset",
+            "for `b__x` is of `../x.safetensors`, which is not a shard of the dataset",
         ),
         (change("data_start", 8), "for `b__x` says that F32 [2] is at the bytes 8 to"),
         (change("data_start", -8), "for `b__x` says that F32 [2] is at the bytes -8 to"),
@@ -93,7 +93,7 @@ def change(column: str, value: Any) -> Callable[[list[dict[str, Any]]], None]:
         (change("dtype", "F33"), "says that F33 [2] is at"),
         (change("dtype", None), "it has empty cells"),
         (change("shape", [None]), "it has empty cells"),
-        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come behind the one for `\\uffffz`"),
+        (change("tensor_key", "\uffffz"), "for `ключ__n` does not come after the one for `\\uffffz`"),
     ],
 )
 def test_an_index_that_is_wrong_is_refused(

@@ -172,7 +172,7 @@ WELL: Row = (b"\x00\x00", [1], "F16")
         ((b"", [-1, 0], "F16"), "Row 1: 0 bytes are no tensor F16 of shape [-1, 0]"),
         ((b"\x00", [2], "F4"), "Row 1: F4 has elements smaller than a byte"),
         ((b"\x00\x00\x00", [4], "F6_E2M3"), "Row 1: F6_E2M3 has elements smaller than a byte"),
-        ((b"\x00", [1], "F99"), "Row 1: 'F99' is no dtype of safetensors."),
+        ((b"\x00", [1], "F99"), "Row 1: 'F99' is not a dtype of safetensors."),
     ],
 )
 def test_a_struct_without_a_tensor_is_named_by_its_row(row: Row, message: str) -> None:
@@ -203,7 +203,7 @@ def test_what_cannot_be_stacked(rows: list[Row], message: str) -> None:
     ("make", "message"),
     [
         (lambda: tensors(pa.array([1])), "Expected a column of Tensor Structs, but got int64."),
-        (lambda: to_structs(np.array(["a"])), "NumPy's str32 is no dtype of safetensors"),
+        (lambda: to_structs(np.array(["a"])), "NumPy's str32 is not a dtype of safetensors"),
         (lambda: to_structs(np.zeros((1, 1)), "F32"), "NumPy's float64 has elements of another size than F32."),
         (lambda: to_structs(np.zeros((1, 1), np.uint8), "F4"), "F4 has elements smaller than a byte"),
         (lambda: to_structs(np.zeros(())), "Expected an array whose first dimension is the rows"),

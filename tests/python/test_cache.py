@@ -176,7 +176,7 @@ def test_a_download_that_fails_leaves_nothing(http: HttpStore, made: Handmade, c
     ds = open_dataset(http.url)
     path = made.folder / ds.shards[0].file
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
-    with pytest.raises(sts.DamagedShardError, match=f"{path.name} has changed on its way or at its place"):
+    with pytest.raises(sts.DamagedShardError, match=f"{path.name} changed during the download or in the store"):
         ds[0]
     assert [file for file in cache.rglob("*") if file.is_file() and file.parent.name != ".locks"] == []
 

@@ -183,9 +183,9 @@ def test_records_are_committed_once(path: Path) -> None:
     with pytest.raises(InvalidWriteError, match="committed before"):
         writer.commit([record])
     assert rows(path) == [0, 1]
-    with pytest.raises(InvalidWriteError, match="no record of a writer"):
+    with pytest.raises(InvalidWriteError, match="not a record of a writer"):
         WriteRecord.from_json('{"folder": "../.."}')
-    with pytest.raises(InvalidWriteError, match="no folder of a writer"):
+    with pytest.raises(InvalidWriteError, match="not a folder of a writer"):
         WriteRecord("../..", "batch", (), ())
     for name in ("../x.safetensors", "..", "/x", ""):
         with pytest.raises(InvalidWriteError, match="is no name of a shard"):
@@ -370,7 +370,7 @@ def test_a_writer_whose_clock_is_a_month_ahead_deletes_nothing_of_one_that_lives
 def test_a_directory_of_other_files_is_not_written_to(path: Path, tmp_path: Path) -> None:
     path.mkdir()
     (path / "notes.txt").write_text("mine")
-    with pytest.raises(InvalidWriteError, match=r"no dataset of safetensors.*notes\.txt"):
+    with pytest.raises(InvalidWriteError, match=r"not a dataset of safetensors.*notes\.txt"):
         append(path, 1)
     with pytest.raises(InvalidWriteError, match="is a file, and a dataset is a directory"):
         append(path / "notes.txt", 1)

@@ -84,12 +84,12 @@ def test_what_cannot_be_converted_leaves_nothing(tmp_path: Path) -> None:
     pq.write_table(table, bad, row_group_size=10)
     assert "bad.parquet: Column `x`, row 50: null" in refused(bad, tmp_path / "dataset")
     pq.write_table(pa.table({"s": [{"a": 1}]}), bad)
-    assert "Column `s` is struct<a: int64>, which is no tensor. Choose other columns" in refused(
+    assert "Column `s` is struct<a: int64>, which is not a tensor. Choose other columns" in refused(
         bad, tmp_path / "dataset"
     )
     assert not list((tmp_path / "dataset").rglob("*"))
     (tmp_path / "notes.txt").write_text("x")
-    assert "no dataset of a format that is read: Parquet" in refused(tmp_path / "notes.txt", tmp_path / "dataset")
+    assert "not a dataset of a format that is read: Parquet" in refused(tmp_path / "notes.txt", tmp_path / "dataset")
 
 
 def test_a_dataset_is_not_replaced_unless_asked(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_tar_files_that_are_damaged_or_cut_off(tmp_path: Path) -> None:
     whole = path.read_bytes()
     assert list(converted(path)["txt"]) == ["zero", "one"]
     for name, content, words in (
-        ("boundary", whole[:1024], "cut off, or has no end"),
+        ("boundary", whole[:1024], "truncated, or has no end"),
         ("header", whole[:1024] + b"X" * 512 + whole[1536:], "a header is damaged"),
         ("middle", whole[:1300], "cut off"),
         ("two", whole + whole, "something follows its end"),
@@ -203,7 +203,7 @@ def test_megatron_whose_index_does_not_fit(tmp_path: Path) -> None:
         assert "sequence 1 has" in refused(indexed(name, lengths, pointers))
     path = indexed("cut", [2, 1], [0, 4])
     cut(path.with_suffix(".idx"), -4)
-    assert "cut.idx is cut off" in refused(path)
+    assert "cut.idx is truncated" in refused(path)
 
 
 def test_columns_that_the_source_has_not(tmp_path: Path) -> None:

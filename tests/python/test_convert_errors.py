@@ -25,7 +25,7 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
     done = run("convert", str(tmp_path / "none.parquet"), str(tmp_path / "dataset"))
     assert (done.returncode, done.stderr) == (
         2,
-        f"safetensors-spark: {tmp_path}/none.parquet is not there. A source is a file or a folder of this machine.\n",
+        f"safetensors-spark: {tmp_path}/none.parquet does not exist. A source must be a local file or folder.\n",
     )
 
 

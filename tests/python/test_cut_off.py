@@ -1,4 +1,4 @@
-"""Files that somebody cuts off while they are mapped: an error, where touching the map would end the process."""
+"""Files that somebody truncates while they are mapped: an error, where touching the map would end the process."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def fails(action):
     try:
         action()
     except sts.DamagedShardError as error:
-        assert str(error).startswith(f"{folder}/b.safetensors has been cut off to 4096 bytes of 1"), error
+        assert str(error).startswith(f"{folder}/b.safetensors has been truncated to 4096 bytes of 1"), error
     else:
         raise AssertionError("no error")
 """

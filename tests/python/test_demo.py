@@ -167,8 +167,8 @@ def test_the_report_tells_what_was_written_compared_and_where_it_lies(demo: tupl
         assert f"\n  {group}\n" in said
     for compared in ("tensors                104", "parameters by dtype      2", "parameters by layer      8"):
         assert f"\n  Spark   {compared}  all equal\n" in said
-    assert (said.count("\nTime\n"), said.count("\nWhere it lies\n")) == (1, 1)
-    assert said.endswith("Every value came back as it was.\n")
+    assert (said.count("\nTime\n"), said.count("\nOutput\n")) == (1, 1)
+    assert said.endswith("Every value came back unchanged.\n")
 
 
 @pytest.mark.parametrize("name", ["digits.png", "strokes.png"])

@@ -53,7 +53,7 @@ def test_a_dataset_is_read_and_verified(http: HttpStore, poor: bool, capsys: pyt
     http.ranges = http.listing = not poor
     assert open_dataset(http.url)[:]["v"].tolist() == VALUES
     assert main(["verify", http.url]) == 0
-    assert "All is well: 3 files" in capsys.readouterr().out
+    assert "No faults found: 3 files" in capsys.readouterr().out
     assert main(["inspect", http.url]) == 0
 
 
@@ -74,7 +74,7 @@ def test_a_folder_of_files_is_listed_by_the_links_of_its_page(tmp_path: Path) ->
     with serving(tmp_path / "plain") as http:
         assert open_dataset(f"{http.url}/")[:]["v"].tolist() == [0, 0, 1, 1]
         http.listing = False
-        with pytest.raises(FileNotFoundError, match=f"{http.url} is not there"):
+        with pytest.raises(FileNotFoundError, match=f"{http.url} does not exist"):
             open_dataset(http.url)
 
 
@@ -117,7 +117,7 @@ def test_attempts_are_bounded(http: HttpStore) -> None:
     assert http.requests["GET", ds.shards[0].file] == 3
     with pytest.raises(FileNotFoundError):
         open_dataset(f"{http.url}/nothing")
-    # What is not there is not asked for again.
+    # What does not exist is not asked for again.
     assert http.requests["GET", "nothing/dataset_manifest.json"] == 1
 
 

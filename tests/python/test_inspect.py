@@ -58,7 +58,7 @@ def test_a_folder_of_weights_has_no_samples(tmp_path: Path) -> None:
 
 def test_a_store_of_batches_is_refused(batches: Path) -> None:
     said = (
-        r"of .*/batches, a\.safetensors and b\.safetensors both have a tensor `[xn]`, and a store has one of each key: "
+        r"of .*/batches, a\.safetensors and b\.safetensors both have a tensor `[xn]`, and a store has each key once: "
         r"open batches of samples with `open_dataset`, or one of the files by its path\.$"
     )
     for action in (len, list, lambda store: store["x"], lambda store: store.get_many(["x"])):

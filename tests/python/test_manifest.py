@@ -121,12 +121,12 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
         ({"format_version": "new"}, "its format version is `new`, expected MAJOR.MINOR"),
         ({"format_version": 1.0}, "`format_version` is 1.0, expected str"),
         ({"shards": {}}, "`shards` is {}, expected list"),
-        ({"shards": [7]}, r"shards\[0\]\. is no object"),
+        ({"shards": [7]}, r"shards\[0\]\. is not an object"),
         ({"shards": [SHARD | {"bytes": -1}]}, r"`shards\[0\]\.bytes` is -1, expected a number from 0"),
         ({"shards": [SHARD | {"bytes": True}]}, r"`shards\[0\]\.bytes` is true, expected int"),
         ({"shards": [SHARD | {"crc32c": "xyz"}]}, r"`shards\[0\]\.crc32c` is `xyz`"),
         *(
-            ({"shards": [SHARD, SHARD | {"file": name}]}, r"`shards\[1\]\.file` is .*, which is no name of a file")
+            ({"shards": [SHARD, SHARD | {"file": name}]}, r"`shards\[1\]\.file` is .*, which is not the name of a file")
             for name in ("", "..", "../x.safetensors", "/etc/passwd", "a\\b", "a\0b")
         ),
         ({"shards": [SHARD, SHARD]}, f"it names the shard `{SHARD['file']}` twice"),

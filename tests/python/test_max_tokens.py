@@ -134,7 +134,7 @@ def test_nodes_have_parts_of_an_epoch(
         again = batches(ds, most, rank=rank, threads=1, **options)
         again.load_state_dict(one.state_dict())
         assert begun + (taken(again) if again.epoch == 0 else []) == parts[rank]
-    # As many nodes with other ranks go on.
+    # As many nodes with other ranks continue.
     others = [batches(ds, most, rank=rank, **options | {"world_size": nodes}) for rank in range(nodes)]
     for other in others:
         other.load_state_dict(one.state_dict())

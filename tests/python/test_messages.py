@@ -52,7 +52,7 @@ def test_a_shape_that_is_none_is_shown_as_it_is(tmp_path: Path, shape: str) -> N
     header = f'{{"x":{{"dtype":"F32","shape":{shape},"data_offsets":[0,4]}}}}'.encode()
     path = tmp_path / "a.safetensors"
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
-    said = f"tensor `x` has a shape that is no list of 64-bit dimensions, {shape} ("
+    said = f"tensor `x` has a shape that is not a list of 64-bit dimensions, {shape} ("
     with pytest.raises(sts.InvalidFileError, match=re.escape(said)):
         inspect(path)
 

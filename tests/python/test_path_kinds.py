@@ -190,11 +190,11 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nothing")
     (tmp_path / "text").write_text("")
     for name, said in (
-        ("nothing", f"{tmp_path}/nothing is not there"),
-        ("text/nothing", f"{tmp_path}/text/nothing is not there"),
-        ("a.safetensors", f"{tmp_path}/a.safetensors is not there"),
-        ("dangling", f"{tmp_path}/dangling is a link that leads nowhere"),
-        ("*.st", f"{tmp_path}/*.st is not there: patterns are not expanded, give the folder or one file"),
+        ("nothing", f"{tmp_path}/nothing does not exist"),
+        ("text/nothing", f"{tmp_path}/text/nothing does not exist"),
+        ("a.safetensors", f"{tmp_path}/a.safetensors does not exist"),
+        ("dangling", f"{tmp_path}/dangling is a broken link"),
+        ("*.st", f"{tmp_path}/*.st does not exist: patterns are not expanded, give the folder or one file"),
     ):
         with pytest.raises(FileNotFoundError, match=f"^{re.escape(said)}$"):
             open_store(tmp_path / name)
@@ -206,7 +206,7 @@ def test_a_path_that_would_be_the_working_directory(tmp_path: Path, monkeypatch:
     with pytest.raises(sts.SafetensorsSparkError, match="the path is empty: give a folder"):
         open_dataset("")
     with pytest.raises(
-        sts.SafetensorsSparkError, match="file://points is of another machine, `points`: write file:///path"
+        sts.SafetensorsSparkError, match="file://points is on another machine, `points`: write file:///path"
     ):
         open_dataset("file://points")
     assert open_dataset(".")["x"].tolist() == [1, 2]

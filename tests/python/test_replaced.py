@@ -126,9 +126,9 @@ def test_links_to_nothing_and_folders_named_like_files_are_left_out_with_a_warni
     (tmp_path / "link.safetensors").symlink_to("a.safetensors")
     assert len(open_dataset(tmp_path)) == 6
     assert caplog.messages == [
-        f"{tmp_path}/b.safetensors is left out: it is a link that leads nowhere",
+        f"{tmp_path}/b.safetensors is left out: it is a broken link",
         f"{tmp_path}/c.safetensors is left out: it is a folder",
-        f"{tmp_path}/d.safetensors is left out: it is a link that leads nowhere",
+        f"{tmp_path}/d.safetensors is left out: it is a broken link",
     ]
 
 

@@ -81,7 +81,7 @@ def test_a_malformed_state_names_the_value(state: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("state", [{}, {"epoch": 3}, None, [STATE], "state"])
 def test_what_is_no_state(state: Any) -> None:
-    with pytest.raises(SafetensorsSparkError, match="no state of batches"):
+    with pytest.raises(SafetensorsSparkError, match="not a state of batches"):
         from_state(state)
 
 

@@ -71,7 +71,7 @@ def test_numbers_are_cut_off(path: Path) -> None:
         (np.array([1e300]), "F32", "F32 cannot hold 1e.300: it holds finite values"),
         ([[1], [2, 700]], "I8", "row 1: I8 cannot hold 700"),
         (np.array([1.0]), "F8_E8M0", "`x` holds numbers of F64, which cannot be written as F8_E8M0, only as: F16"),
-        (np.array([1j]), "F32", "NumPy's complex128 is no dtype"),
+        (np.array([1j]), "F32", "NumPy's complex128 is not a dtype"),
         (["a"], {"x": "I8"}, "`x` is text, which is stored as U8, not as I8. Leave it out"),
     ],
 )

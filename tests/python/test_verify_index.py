@@ -35,7 +35,7 @@ def test_batches_repeat_their_columns_in_each_shard(tmp_path: Path) -> None:
     ((file, what),) = faults(dataset)
     assert (file, what) == (
         "_tensor_index.parquet",
-        "its entry for `v` does not come behind the one before it",
+        "its entry for `v` does not come after the one before it",
     )
 
 
@@ -65,7 +65,7 @@ def test_an_entry_counts_once_however_wrong_it_is(dataset: Handmade) -> None:
     first, second = dataset.shard(a=[1.0], b=[2.0])
     dataset.part([second, first | {"data_start": 0}])
     whats = [what for _, what in faults(dataset)]
-    assert whats[0] == "its entry for `a` does not come behind the one before it"
+    assert whats[0] == "its entry for `a` does not come after the one before it"
     assert not any("entries are wrong" in what for what in whats)
 
 
@@ -84,4 +84,4 @@ def test_a_part_that_an_append_has_merged_meanwhile(dataset: Handmade) -> None:
     contents = look(dataset.folder)
     (dataset.folder / second).unlink()
     report = verify_contents(contents, 1, lambda _: None)
-    assert (report.faults, report.notes) == ([], [f"{second} is not there: readers do without the index"])
+    assert (report.faults, report.notes) == ([], [f"{second} does not exist: readers ignore the index"])

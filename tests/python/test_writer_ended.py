@@ -128,7 +128,7 @@ def test_what_is_no_record_is_refused(path: Path) -> None:
 @pytest.mark.parametrize("url", ["tar://x.tar", "zip://x.zip", "tar://", "github://x", "reference://x"])
 @pytest.mark.parametrize("open_it", [partial(DatasetWriter, batch_size=4), open_dataset], ids=["writer", "reader"])
 def test_urls_that_lack_something(url: str, open_it: Callable[[str], Any]) -> None:
-    words = "names no archive: it stands behind `::`" if url[0] in "tz" else "cannot be opened: "
+    words = "names no archive: it comes after `::`" if url[0] in "tz" else "cannot be opened: "
     with pytest.raises(SafetensorsSparkError, match=f"^{url} {words}"):
         open_it(url)
 

@@ -146,9 +146,9 @@ def test_shards_that_do_not_agree(tmp_path: Path) -> None:
 def test_what_pytorch_has_not(tmp_path: Path) -> None:
     pairs = r"its shape is \[4\], and PyTorch has F4 only in pairs along the last dimension"
     for dtype, shape, message in (
-        ("F6_E2M3", [4, 4], "F6_E2M3 is no dtype of PyTorch"),
+        ("F6_E2M3", [4, 4], "F6_E2M3 is not a dtype of PyTorch"),
         # PyTorch 2.6 has none.
-        ("F4", [4], pairs if "F4" in DTYPES else "F4 is no dtype of PyTorch"),
+        ("F4", [4], pairs if "F4" in DTYPES else "F4 is not a dtype of PyTorch"),
     ):
         bits = {"F6_E2M3": 6, "F4": 4}[dtype]
         length = int(np.prod(shape)) * bits // 8
@@ -169,7 +169,7 @@ def test_faults_name_the_shard(numbered: Folder, workers: int) -> None:
     with pytest.raises(DamagedShardError, match=r"00001.safetensors has \d+ bytes, expected \d+"):
         list(loader)
     shard.unlink()
-    with pytest.raises(FileNotFoundError, match=r"00001\.safetensors is not there"):
+    with pytest.raises(FileNotFoundError, match=r"00001\.safetensors does not exist"):
         list(loader)
     kept.rename(shard)
     assert sum(len(batch["n"]) for batch in loader) == 12

@@ -100,7 +100,7 @@ def test_dtypes_are_converted_as_pytorch_does(tmp_path: Path) -> None:
     ("tensor", "message"),
     [
         (torch.tensor(1.0), "Column `x` is a single value"),
-        (torch.ones(2, dtype=torch.complex128), "Column `x`: NumPy's complex128 is no dtype of safetensors"),
+        (torch.ones(2, dtype=torch.complex128), "Column `x`: NumPy's complex128 is not a dtype of safetensors"),
         (torch.ones(2, 3).to_sparse(), "Column `x`.*the layout torch.sparse_coo.*to_dense"),
         (torch.ones(2, device="meta"), "Column `x`.*no values"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "Column `x`.*torch.qint8.*dequantize"),

@@ -21,7 +21,7 @@ def add_to(commands: Commands) -> None:
         description=f"The cache is the directory of the environment variable {ENVIRONMENT}, or in the user's cache.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    actions.add_parser("list", help="tell which datasets have shards in it").set_defaults(run=show)
+    actions.add_parser("list", help="list the datasets that have shards in it").set_defaults(run=show)
     actions.add_parser("clear", help="delete all shards that are not in use").set_defaults(run=clear)
 
 

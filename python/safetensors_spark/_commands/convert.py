@@ -23,28 +23,30 @@ _SHARD_SIZE = 300
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "convert",
-        help="make a dataset of Parquet, .npy, WebDataset, MDS, Megatron or Hugging Face files, and back",
+        help="convert Parquet, .npy, WebDataset, MDS, Megatron or Hugging Face files to datasets, and back to Parquet",
         description=(
             "Write the rows of SOURCE to a dataset at PATH: all of them or, if anything fails, none. A dataset as "
             "SOURCE becomes a folder of Parquet files."
         ),
     )
-    parser.add_argument("source", help="a file or a folder of this machine")
+    parser.add_argument("source", help="a local file or folder")
     parser.add_argument("path", help="a directory, or a URL that fsspec knows")
     parser.add_argument(
-        "--batch-size", default="auto", metavar="N", help="rows of a shard; by default as many as fill it"
+        "--batch-size", default="auto", metavar="N", help="rows in a shard; by default as many as fill it"
     )
     parser.add_argument("--name-col", metavar="COLUMN", help="the column whose values name tensors, instead of batches")
-    parser.add_argument("--columns", metavar="A,B", help="the columns to take, all by default")
+    parser.add_argument("--columns", metavar="A,B", help="the columns to convert; all by default")
     parser.add_argument("--ragged", default="", metavar="A,B", help="more columns whose rows differ in length")
     parser.add_argument(
         "--dtype",
         metavar="DTYPE or A=DTYPE,...",
-        help="write numbers as this dtype, such as BF16; or some columns as theirs",
+        help="the dtype of all columns of numbers, such as BF16, or of single columns",
     )
-    parser.add_argument("--shard-size", type=int, default=_SHARD_SIZE, metavar="MB", help="of a shard, from 50 to 1000")
     parser.add_argument(
-        "--mode", default="error", choices=("error", "append", "overwrite"), help="if PATH is a dataset"
+        "--shard-size", type=int, default=_SHARD_SIZE, metavar="MB", help="the size of a shard, from 50 to 1000"
+    )
+    parser.add_argument(
+        "--mode", default="error", choices=("error", "append", "overwrite"), help="what to do if PATH is a dataset"
     )
     parser.add_argument("--index", action="store_true", help="write an index of all tensors")
     parser.add_argument("--processes", type=int, metavar="N", help="processes at a time; by default one for each core")

@@ -17,8 +17,8 @@ _MARKS = {True: "ok", False: "no"}
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "doctor",
-        help="tell whether Spark can use the connector here",
-        description="Look at Java, PySpark, the jar and the extras; tell what works, and how to correct what does not.",
+        help="check whether Spark can use the connector here",
+        description="Look at Java, PySpark, the jar and the extras; report what works, and how to fix what does not.",
     )
     parser.set_defaults(run=run)
 

@@ -19,26 +19,26 @@ _RUNTIMES = ("local", "processes", "threads", "sync", "ray")
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("factory", help="curate datasets of Hugging Face's library")
+    parser = commands.add_parser("factory", help="curate datasets of the Hugging Face library")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    text = "Run the pipeline that CONFIG describes, stage by stage. What is there already is not made again."
+    text = "Run the pipeline that CONFIG describes, stage by stage. Finished stages are not computed again."
     one = actions.add_parser("run", help="run a pipeline that a YAML file describes", description=text)
     one.add_argument("config", metavar="CONFIG", help="a YAML file")
-    one.add_argument("--out", required=True, metavar="FOLDER", help="where each stage has a folder")
+    one.add_argument("--out", required=True, metavar="FOLDER", help="the output folder, with a folder for each stage")
     one.add_argument(
         "--mode",
         default="incremental",
         choices=("incremental", "overwrite"),
-        help="go on from what is there, or make all of it again; incremental by default",
+        help="continue from what is there, or make all of it again; incremental by default",
     )
     one.add_argument(
-        "--runtime", default="local", choices=_RUNTIMES, help="where tasks run; local are processes of this machine"
+        "--runtime", default="local", choices=_RUNTIMES, help="where tasks run; `local` means processes on this machine"
     )
     one.add_argument("--max-parallelism", type=int, metavar="N", help="tasks at a time; by default one for each core")
     one.add_argument(
-        "--input", nargs="+", metavar="FILE", help="files or patterns, or a folder, in place of the configuration's"
+        "--input", nargs="+", metavar="FILE", help="files or patterns, or a folder, instead of the configuration's"
     )
-    one.add_argument("--dry-run", action="store_true", help="print the plan, and run nothing")
+    one.add_argument("--dry-run", action="store_true", help="only print the plan")
     one.set_defaults(run=run)
     factory_report.add_to(actions)
 
@@ -98,7 +98,7 @@ def _rows(pipeline: Pipeline, out: str) -> Iterator[tuple[Any, ...]]:
         manifest = read_manifest(f"{out}/{stage.name}" if "://" in out else str(Path(out).expanduser() / stage.name))
         if manifest is None:
             raise PipelineError(
-                f"the manifest of stage `{stage.name}` in {out} is gone: another process has changed it."
+                f"the manifest of stage `{stage.name}` in {out} no longer exists: another process has changed it."
             )
         yield stage.name, "", f"{manifest['input_rows']:,}", f"{manifest['output_rows']:,}"
         # Each operator gets what the one before has left.

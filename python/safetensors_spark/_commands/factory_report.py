@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def add_to(actions: Any) -> None:
-    text = "Show what `factory run` has made: rows in and out by operator, why rows were dropped, and how scores lie."
-    one = actions.add_parser("report", help="show what a run has made", description=text)
+    text = "Show a run: rows in and out by operator, why rows were dropped, and the distributions of scores."
+    one = actions.add_parser("report", help="show the results of a run", description=text)
     one.add_argument("out", metavar="OUT", help="the folder of the run")
     one.add_argument("--html", metavar="FILE", help="write a page with plots, too, which needs no network")
-    one.add_argument("--json", action="store_true", help="print the report for machines instead")
+    one.add_argument("--json", action="store_true", help="print the report as JSON instead")
     one.set_defaults(run=run)
 
 

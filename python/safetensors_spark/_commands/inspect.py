@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "inspect",
-        help="tell what a dataset, a checkpoint or a file consists of",
+        help="show what a dataset, a checkpoint or a file contains",
         description="Tables of the files, tensors, dtypes and sizes at a path; reads the manifest, or headers alone.",
     )
     parser.add_argument("path", help="a dataset, a folder or a file: a local path, or a URL that fsspec knows")
-    parser.add_argument("--json", action="store_true", help="all of it as JSON")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="so many files and tensors in a table (default: 20)"
+        "--limit",
+        type=int,
+        default=20,
+        metavar="N",
+        help="the maximum number of files and tensors in a table (default: 20)",
     )
     parser.add_argument(
-        "--sample", type=int, nargs="?", const=5, default=0, metavar="N", help="the first N rows or tensors, too (5)"
+        "--sample",
+        type=int,
+        nargs="?",
+        const=5,
+        default=0,
+        metavar="N",
+        help="also show the first N rows or tensors (5)",
     )
     parser.set_defaults(run=run)
 
@@ -48,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _sample(path: str, found: Inspection, count: int) -> tables.Table:
-    """The first rows of a dataset; of what is by key, or is no dataset, the first tensors."""
+    """The first rows of a dataset; of what is by key, or is not a dataset, the first tensors."""
     from safetensors_spark._html import short
     from safetensors_spark.dataset import open_dataset, open_store
 

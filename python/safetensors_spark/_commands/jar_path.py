@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "jar-path",
-        help="print where the connector's jar lies",
-        description='Print where the connector\'s jar lies, for: spark-submit --jars "$(safetensors-spark jar-path)"',
+        help="print the path of the connector's jar",
+        description='Print the path of the connector\'s jar, for: spark-submit --jars "$(safetensors-spark jar-path)"',
     )
     parser.set_defaults(run=run)
 

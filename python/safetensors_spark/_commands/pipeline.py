@@ -26,7 +26,7 @@ _RUN_NAME = "__pipeline__"
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "pipeline",
-        help="run a script of pipelines",
+        help="run a script with pipelines",
         description=(
             "Run SCRIPT, a Python file, and the function `main()` in it, whose `flow_backend()` is what is asked for "
             "here. Options may come before the script or behind it; others are the script's, as `sys.argv[1:]`."
@@ -34,7 +34,7 @@ def add_to(commands: Commands) -> None:
     )
     _add_options(parser)
     parser.add_argument("script", metavar="SCRIPT", help="a Python file")
-    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="options, and arguments of the script")
+    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="options, and arguments for the script")
     parser.set_defaults(run=run)
 
 
@@ -47,16 +47,16 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-gpus", type=float, metavar="N", help="of each task, on Ray")
     backends = ("processes", "threads", "sync", "ray", "spark")
     parser.add_argument("--backend", default="processes", choices=backends, help="where tasks run")
-    parser.add_argument("--cluster", choices=("ray", "iris"), help="run the script itself there, too: as a job of Ray")
+    parser.add_argument("--cluster", choices=("ray", "iris"), help="run the script itself there, too, as a Ray job")
     parser.add_argument(
         "--cluster-config", metavar="ADDRESS", help="of Ray's dashboard, such as http://head:8265; else RAY_ADDRESS"
     )
     parser.add_argument(
         "--on-error", default="raise", choices=("raise", "quarantine"), help="what to do with rows that fail"
     )
-    parser.add_argument("--no-resume", action="store_true", help="make again what an earlier run has made")
+    parser.add_argument("--no-resume", action="store_true", help="do not reuse the results of earlier runs")
     parser.add_argument("--entry-point", default="main", metavar="NAME", help="the function to run")
-    parser.add_argument("--dry-run", action="store_true", help="print plans, and run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only print the plans")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     args, others = behind.parse_known_args(args.args, args)
     script = Path(args.script)
     if not script.is_file():
-        raise FileNotFoundError(f"{script} is not there")
+        raise FileNotFoundError(f"{script} does not exist")
     if args.cluster is not None:
         return _on_cluster(args, script, others)
     try:
@@ -112,7 +112,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     asked = {"num_cpus": args.num_cpus, "num_gpus": args.num_gpus}
     resources = {name: value for name, value in asked.items() if value is not None}
     if resources and args.backend != "ray":
-        raise PipelineError(f"{' and '.join(resources)}: only --backend=ray gives tasks what they ask for")
+        raise PipelineError(f"{' and '.join(resources)}: only --backend=ray supports it")
     return {
         "resources": resources,
         "memory": args.memory,

@@ -21,26 +21,30 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "publish",
         help="commit datasets and staged shards to the Hugging Face Hub",
-        description="Exit codes: 0 all is published, 1 a file was refused, 2 it could not begin, 3 files remain.",
+        description="Exit codes: 0 all is published, 1 a file was refused, 2 it could not start, 3 files remain.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    dataset = _action(actions, "dataset", "publish the dataset at PATH, without staging by hand", publish_dataset)
-    dataset.add_argument("path", help="a dataset in a folder of this machine")
+    dataset = _action(actions, "dataset", "publish the dataset at PATH; it is staged automatically", publish_dataset)
+    dataset.add_argument("path", help="a dataset in a local folder")
     _repository(dataset)
     dataset.add_argument("--path-in-repo", default="", metavar="FOLDER", help="by default the repository's root")
-    dataset.add_argument("--public", action="store_true", help="if the repository is made; it is private otherwise")
+    dataset.add_argument("--public", action="store_true", help="create a public repository; by default it is private")
 
-    sync = _action(actions, "sync", "commit what is pending in the staging directory", sync_directory)
+    sync = _action(actions, "sync", "commit the pending files of the staging directory", sync_directory)
     _directory(sync)
     _repository(sync)
-    sync.add_argument("--watch", type=_pause, metavar="SECONDS", help="again after each pause, until SIGINT or SIGTERM")
-    sync.add_argument("--dry-run", action="store_true", help="tell what would be committed, and change nothing")
-    sync.add_argument("--keep", type=_time, metavar="DAYS", help="remove what was committed longer ago from synced/")
+    sync.add_argument(
+        "--watch", type=_pause, metavar="SECONDS", help="repeat after this pause, until SIGINT or SIGTERM"
+    )
+    sync.add_argument("--dry-run", action="store_true", help="report what would be committed, and change nothing")
+    sync.add_argument(
+        "--keep", type=_time, metavar="DAYS", help="remove files from synced/ that were committed longer ago"
+    )
 
-    _directory(_action(actions, "status", "count what is pending, synced and failed", status))
-    _directory(_action(actions, "retry", "move what has failed back to pending", retry))
-    prune = _action(actions, "prune", "remove what writers that died have left", prune_directory)
+    _directory(_action(actions, "status", "count pending, synced and failed files", status))
+    _directory(_action(actions, "retry", "move failed files back to pending", retry))
+    prune = _action(actions, "prune", "remove the leftovers of killed writers", prune_directory)
     _directory(prune)
     prune.add_argument("--older-than", type=_time, default=3600, metavar="SECONDS", help="3600 by default")
 
@@ -71,7 +75,7 @@ def _time(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number from 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
     return value
 
 

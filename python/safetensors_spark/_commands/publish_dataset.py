@@ -25,7 +25,7 @@ def publish_dataset(args: argparse.Namespace) -> int:
 
     if not Path(args.path).is_dir():
         advice = " Of a URL, call `stage_dataset`, which takes one, and then `safetensors-spark publish sync`."
-        raise FileNotFoundError(f"{args.path} is no folder of this machine.{advice if '://' in args.path else ''}")
+        raise FileNotFoundError(f"{args.path} is not a local folder.{advice if '://' in args.path else ''}")
     read_manifest(open_folder(args.path))
     staging = _hidden_staging(args)
     if not os.access(staging.parent, os.W_OK):
@@ -35,7 +35,7 @@ def publish_dataset(args: argparse.Namespace) -> int:
         )
     _make_repository(args)
     with _alone(staging, args):
-        # What an earlier run has left goes on.
+        # What an earlier run has left continues.
         retry_failed(staging)
         try:
             stage_dataset(args.path, staging_dir=staging, path_in_repo=args.path_in_repo)

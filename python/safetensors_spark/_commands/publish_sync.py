@@ -37,7 +37,7 @@ def _sync_once(args: argparse.Namespace) -> SyncReport:
 
 
 def _watch(args: argparse.Namespace) -> int:
-    """Sync again and again, until SIGINT or SIGTERM. What they interrupt goes on with the next sync."""
+    """Sync again and again, until SIGINT or SIGTERM. What they interrupt continues with the next sync."""
     from safetensors_spark.publish import list_pending
 
     code, last = 0, None
@@ -56,7 +56,7 @@ def _watch(args: argparse.Namespace) -> int:
 
 
 def existing(directory: str) -> Staging:
-    """The staging directory. One that is not there would seem to be empty."""
+    """The staging directory. One that does not exist would seem to be empty."""
     from safetensors_spark.publish._staging import check_staging, open_staging
 
     staging = open_staging(directory)

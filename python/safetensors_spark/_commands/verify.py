@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "verify",
-        help="check that a dataset, a checkpoint or a file is whole",
+        help="check a dataset, a checkpoint or a file for damage",
         description=(
-            "Check headers by the official library's rules, and of a dataset every byte: lengths, checksums, tensors "
+            "Check headers by the official library's rules, and every byte of a dataset: lengths, checksums, tensors "
             "against the manifest, and the index against the shards. Exits with 1 if something is wrong."
         ),
     )
@@ -61,7 +61,9 @@ def _summary(report: Report) -> str:
     index = "" if entries is None else f", {counted(entries, 'entry', 'entries')} of the index"
     counts = (report.files, "file"), (report.tensors, "tensor"), (report.bytes, "byte")
     looked_at = ", ".join(counted(*one) for one in counts) + index
-    return f"{counted(len(report.faults), 'fault')} in {looked_at}." if report.faults else f"All is well: {looked_at}."
+    return (
+        f"{counted(len(report.faults), 'fault')} in {looked_at}." if report.faults else f"No faults found: {looked_at}."
+    )
 
 
 @contextmanager

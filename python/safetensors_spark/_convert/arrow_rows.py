@@ -20,7 +20,7 @@ def writable(batch: Any) -> Any:
             place = column.type.get_field_index("bytes")
             if place < 0:
                 raise InvalidWriteError(
-                    f"Column `{name}` is {column.type}, which is no tensor. Choose other columns with `--columns`."
+                    f"Column `{name}` is {column.type}, which is not a tensor. Choose other columns with `--columns`."
                 )
             # Flattened, what a null struct hides is null too.
             column = column.flatten()[place]

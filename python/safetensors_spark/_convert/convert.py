@@ -35,9 +35,9 @@ def source_of(path: str | os.PathLike[str], columns: Sequence[str] | None = None
         if found:
             return found
     if not place.exists():
-        raise InvalidWriteError(f"{path} is not there. A source is a file or a folder of this machine.")
+        raise InvalidWriteError(f"{path} does not exist. A source must be a local file or folder.")
     raise InvalidWriteError(
-        f"{path} is no dataset of a format that is read: Parquet, .npy, WebDataset (.tar), MDS, Megatron (.bin with "
+        f"{path} is not a dataset of a format that is read: Parquet, .npy, WebDataset (.tar), MDS, Megatron (.bin with "
         ".idx), or a folder of Hugging Face's `save_to_disk`."
     )
 

@@ -131,7 +131,7 @@ def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | No
     if path.is_file():
         return _Shard(size, path, cells, columns, samples, None)
     if not shard.get("compression"):
-        raise InvalidWriteError(f"{path} is not there, though {folder / 'index.json'} names it.")
+        raise InvalidWriteError(f"{path} does not exist, though {folder / 'index.json'} names it.")
     # A level may follow, as in `zstd:7`.
     algorithm = str(shard["compression"]).partition(":")[0]
     if algorithm not in COMPRESSIONS:
@@ -142,7 +142,7 @@ def _shard(folder: Path, shard: Mapping[str, Any], columns: tuple[str, ...] | No
     compressed = folder / Path(shard["zip_data"]["basename"]).name
     if not compressed.is_file() or compressed.stat().st_size != shard["zip_data"]["bytes"]:
         raise InvalidWriteError(
-            f"{compressed} is not there with the {shard['zip_data']['bytes']} bytes that {folder / 'index.json'} "
+            f"{compressed} does not have the {shard['zip_data']['bytes']} bytes that {folder / 'index.json'} "
             "names. Copy it again."
         )
     return _Shard(size, compressed, cells, columns, samples, algorithm)

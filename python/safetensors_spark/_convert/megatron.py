@@ -72,12 +72,12 @@ def _read(index: Path) -> tuple[np.dtype[Any], Any, Any]:
     content = np.memmap(index, np.uint8, "r")
     code = int(content[len(_MAGIC) + 8])
     if content[: len(_MAGIC)].tobytes() != _MAGIC or code not in _DTYPES:
-        raise InvalidWriteError(f"{index} is no index of Megatron that is known: dtype {code}.")
+        raise InvalidWriteError(f"{index} is not an index of Megatron that is known: dtype {code}.")
     count = int(content[_HEADER - 16 : _HEADER - 8].view("<u8")[0])
     if len(content) < _HEADER + 12 * count:
         raise InvalidWriteError(
-            f"{index} is cut off: it has {len(content)} bytes, and {count} sequences take {_HEADER + 12 * count}. Copy "
-            "it again."
+            f"{index} is truncated: it has {len(content)} bytes, and {count} sequences take {_HEADER + 12 * count}. "
+            "Copy it again."
         )
     lengths = content[_HEADER : _HEADER + 4 * count].view("<i4")
     pointers = content[_HEADER + 4 * count : _HEADER + 12 * count].view("<i8")

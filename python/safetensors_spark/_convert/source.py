@@ -110,7 +110,7 @@ def reading(path: Path) -> Iterator[None]:
             raise
         what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise InvalidWriteError(
-            f"{path} cannot be read: {what}. Copy it again if it is cut off or damaged; else write it again, as its "
+            f"{path} cannot be read: {what}. Copy it again if it is truncated or damaged; else write it again, as its "
             "format has it."
         ) from error
 

@@ -31,7 +31,7 @@ class _Member(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         if len(buf) < tarfile.BLOCKSIZE:
             raise tarfile.ReadError(
-                "it is cut off, or has no end of 1,024 zero bytes, which may be added if nothing is missing"
+                "it is truncated, or has no end of 1,024 zero bytes, which may be added if nothing is missing"
             )
         try:
             return super().frombuf(buf, encoding, errors)

@@ -67,7 +67,7 @@ class Cache:
     _came: list[int] = field(default_factory=lambda: [1 << 62], repr=False, compare=False)
 
     def open(self, dataset: str, name: str, version: str, length: int, download: Callable[[Path], None]) -> BinaryIO:
-        """The shard, which is downloaded if it is not there. It stays whole while it is open or mapped.
+        """The shard, which is downloaded if it does not exist. It stays whole while it is open or mapped.
 
         Args:
             dataset: its location, without a revision.

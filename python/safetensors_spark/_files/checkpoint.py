@@ -47,7 +47,9 @@ def read_weights(folder: Folder, name: str) -> Mapping[str, str]:
         raise _invalid(path, "its `weight_map` is not an object with tensors")
     for tensor, file in weights.items():
         if not isinstance(file, str) or not is_plain_name(file):
-            raise _invalid(path, f"tensor `{tensor:.200}` is in {file!r:.100}, which is no name of a file beside it")
+            raise _invalid(
+                path, f"tensor `{tensor:.200}` is in {file!r:.100}, which is not the name of a file beside it"
+            )
     return weights
 
 

@@ -77,5 +77,5 @@ class Contents:
         """Read the shard's header. Raises `InvalidFileError` or `FileNotFoundError`."""
         path, length = f"{self.folder.location}/{shard.file}", self.length(shard)
         if length is None:
-            raise FileNotFoundError(printable(f"{path} is not there"))
+            raise FileNotFoundError(printable(f"{path} does not exist"))
         return read_header(lambda start, end: self.folder.read(shard.file, start, end), length, path)

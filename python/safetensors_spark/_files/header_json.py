@@ -70,13 +70,13 @@ def tensor_of(name: str, value: Any) -> TensorInfo:
     elif isinstance(value, list) and len(value) == 3:
         dtype, shape, offsets = value
     else:
-        raise ValueError(f"tensor `{name}` is no object")
+        raise ValueError(f"tensor `{name}` is not an object")
     if isinstance(dtype, _Members) and len(dtype) == 1 and dtype[0][1] is None:
         dtype = dtype[0][0]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"tensor `{name}` has an unknown dtype, {dtype!r:.100}")
     if not _are_sizes(shape):
-        raise ValueError(f"tensor `{name}` has a shape that is no list of 64-bit dimensions, {shape!r:.100}")
+        raise ValueError(f"tensor `{name}` has a shape that is not a list of 64-bit dimensions, {shape!r:.100}")
     if not _are_sizes(offsets) or len(offsets) != 2:
         raise ValueError(f"tensor `{name}` has data_offsets that are not two 64-bit numbers, {offsets!r:.100}")
     return TensorInfo(name, dtype, tuple(shape), *offsets)
@@ -92,7 +92,7 @@ def _integer(text: str) -> Any:
 
 
 class _Number:
-    """A number that is no integer of 64 bits: it counts for nothing, and errors show it."""
+    """A number that is not an integer of 64 bits: it counts for nothing, and errors show it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -128,7 +128,7 @@ def _gathered(digits: str, value: int) -> tuple[int, int]:
 
 
 def _constant(text: str) -> Any:
-    raise ValueError(f"`{text}` is no JSON")
+    raise ValueError(f"`{text}` is not JSON")
 
 
 _JSON = json.JSONDecoder(object_pairs_hook=_Members, parse_int=_integer, parse_float=_number, parse_constant=_constant)

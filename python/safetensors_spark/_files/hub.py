@@ -42,23 +42,23 @@ def hub_error(name: str, error: Exception) -> OSError | None:
     status = response.status_code if response is not None else None
     if isinstance(error, errors.GatedRepoError):
         return PermissionError(
-            f"{name} may not be read: the repository is gated. Ask for access on its page, and {_LOG_IN}."
+            f"{name} may not be read: the repository is gated. Request access on its page, and {_LOG_IN}."
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return FileNotFoundError(
-            f"{name} is not there: the repository has no such branch, tag or commit. Its page lists those that it has."
+            f"{name} does not exist: the repository has no such branch, tag or commit. Its page lists them."
         )
     if isinstance(error, errors.RepositoryNotFoundError):
         return FileNotFoundError(
-            f"{name} is not there, or may not be read without the right token. Check the name (a dataset's begins with "
-            f"hf://datasets/), or {_LOG_IN}."
+            f"{name} does not exist, or may not be read without the right token. Check the name (a dataset's begins "
+            f"with hf://datasets/), or {_LOG_IN}."
         )
     if isinstance(error, errors.EntryNotFoundError):
-        return FileNotFoundError(f"{name} is not there")
+        return FileNotFoundError(f"{name} does not exist")
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return OSError(f"{name} cannot be read: HF_HUB_OFFLINE is set. Unset it, or read a copy on this machine.")
+        return OSError(f"{name} cannot be read: HF_HUB_OFFLINE is set. Unset it, or read a local copy.")
     if status == 401:
-        return PermissionError(f"{name} may not be read: the Hub does not know the token. For another one, {_LOG_IN}.")
+        return PermissionError(f"{name} may not be read: the token is unknown to the Hub. For another one, {_LOG_IN}.")
     if status == 403:
-        return PermissionError(f"{name} may not be read: the token lacks the right to. For another one, {_LOG_IN}.")
+        return PermissionError(f"{name} may not be read: the token has no permission. For another one, {_LOG_IN}.")
     return None

@@ -1,4 +1,4 @@
-"""What a dataset, a checkpoint or a file consists of: by the manifest where that tells, else by headers."""
+"""The contents of a dataset, a checkpoint or a file: from the manifest if it lists them, otherwise from headers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class DtypeTotal:
-    """What a dtype adds up to."""
+    """The totals of a dtype."""
 
     dtype: str
     tensors: int
@@ -50,7 +50,7 @@ class DtypeTotal:
 
 
 class _Tensors(Sequence[Tensor]):
-    """The tensors of all files, made as they are asked for: there may be millions."""
+    """The tensors of all files, made as they are requested: there may be millions."""
 
     def __init__(self, files: Sequence[tuple[str, Tensors]]) -> None:
         self.files = files
@@ -88,15 +88,15 @@ def _tensor(file: str, tensor: TensorInfo) -> Tensor:
 
 
 class Inspection:
-    """What a path holds.
+    """The contents of a path.
 
     Attributes:
         location: the path or URL.
         kind: what it is.
         shards: the files, in the order of their rows or names.
         manifest: a dataset's.
-        samples: how many rows a dataset has, or samples a folder that `open_dataset` takes; else None.
-        columns: of the same. What rows do not agree in is None.
+        samples: the number of rows of a dataset, or of samples of a folder that `open_dataset` can open; else None.
+        columns: the columns of these. A property that differs between rows is None.
         tensors: all tensors; of a dataset in batches, whose shards all have its columns, none are listed.
     """
 
@@ -144,7 +144,7 @@ class Inspection:
 
     @property
     def bytes(self) -> int:
-        """The length of all shards that are there."""
+        """The total length of all existing shards."""
         return self._contents.bytes
 
     def length(self, shard: Shard) -> int | None:
@@ -153,7 +153,7 @@ class Inspection:
 
     @property
     def dtypes(self) -> list[DtypeTotal]:
-        """What each dtype of the tensors adds up to, the largest first."""
+        """The totals of each dtype, the largest first."""
         totals: dict[str, list[int]] = {}
         for dtype, *counts in self._tensors.dtypes():
             totals[dtype] = [sum(pair) for pair in zip(totals.get(dtype, (0, 0, 0)), counts, strict=True)]
@@ -161,7 +161,7 @@ class Inspection:
         return sorted(found, key=lambda total: (-total.bytes, total.dtype))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Everything, as JSON types."""
         return {
             "location": self.location,
             "kind": self.kind,
@@ -251,13 +251,13 @@ def _only(values: set[_T]) -> _T | None:
 
 
 def inspect(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Inspection:
-    """Look at a dataset, a checkpoint, a folder of safetensors files, or one file.
+    """Describe a dataset, a checkpoint, a folder of safetensors files, or one file.
 
     Args:
-        path: a local path, or a URL of fsspec.
+        path: a local path, or an fsspec URL.
         storage_options: for fsspec's file system.
 
-    It reads the manifest, or the headers where that does not list the tensors.
+    It reads the manifest, or the headers if the manifest does not list the tensors.
 
     Raises:
         FileNotFoundError: there is nothing, or a file is missing whose header is needed.

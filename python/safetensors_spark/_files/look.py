@@ -33,7 +33,7 @@ _ATTEMPTS = 5
 
 
 def look(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Contents:
-    """List a local path or a URL of fsspec. Of data files only names and lengths are read.
+    """List a local path or an fsspec URL. Of data files only names and lengths are read.
 
     Raises:
         FileNotFoundError: nothing is there, or no safetensors file.

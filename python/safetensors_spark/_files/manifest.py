@@ -145,7 +145,7 @@ def read_manifest(folder: Folder) -> Manifest:
     """The manifest of the dataset in `folder`.
 
     Raises:
-        FileNotFoundError: there is none: the folder is no dataset that Spark wrote.
+        FileNotFoundError: there is none: the folder is not a dataset that Spark wrote.
         InvalidManifestError: it cannot be relied on.
         IncompatibleVersionError: its format is newer than this package.
     """
@@ -153,7 +153,7 @@ def read_manifest(folder: Folder) -> Manifest:
         content = folder.read(MANIFEST)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{folder.location} has no {MANIFEST}: it is no dataset that was written by "
+            f"{folder.location} has no {MANIFEST}: it is not a dataset that was written by "
             '`df.write.format("safetensors")`, or the write did not end.'
         ) from None
     return parse_manifest(content, f"{folder.location}/{MANIFEST}")
@@ -243,7 +243,7 @@ class _Fields:
     def __init__(self, value: Any, manifest: str, place: str) -> None:
         self._manifest, self._place = manifest, place
         if not isinstance(value, dict):
-            raise self._refuse(f"{place or 'it'} is no object")
+            raise self._refuse(f"{place or 'it'} is not an object")
         self._fields: dict[str, Any] = value
 
     def value(self, name: str, kind: type[_T]) -> _T:
@@ -287,7 +287,7 @@ class _Fields:
         """A name in the folder itself: no path may lead out of it."""
         found = self.value(name, str)
         if not is_plain_name(found):
-            raise self._refuse(f"`{self._place}{name}` is `{found}`, which is no name of a file beside it")
+            raise self._refuse(f"`{self._place}{name}` is `{found}`, which is not the name of a file beside it")
         return found
 
     def dims(self, name: str) -> tuple[int, ...] | None:

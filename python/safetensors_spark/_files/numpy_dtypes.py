@@ -62,11 +62,11 @@ def item_size(name: str) -> int:
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """The dtype of an array of this type. Raises `InvalidTensorError` where there is none."""
     if dtype.name not in _NAMES:
-        raise InvalidTensorError(f"NumPy's {dtype.name} is no dtype of safetensors; those are {', '.join(_NAMES)}.")
+        raise InvalidTensorError(f"NumPy's {dtype.name} is not a dtype of safetensors; those are {', '.join(_NAMES)}.")
     return _NAMES[dtype.name]
 
 
 def _no_type(name: str) -> str:
     if name in DTYPES:
         return f"{name} has elements smaller than a byte, for which NumPy has no type: take the bytes of `data`."
-    return f"{name!r} is no dtype of safetensors."
+    return f"{name!r} is not a dtype of safetensors."

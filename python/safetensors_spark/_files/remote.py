@@ -21,7 +21,7 @@ from safetensors_spark._files.secrets import without_secrets
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-# Files whose lengths are asked for at the same time.
+# Files whose lengths are requested at the same time.
 _THREADS = 16
 
 # What file systems of fsspec call a checksum of a file, or a number of its content; and when it was written.
@@ -121,7 +121,7 @@ class RemoteFolder:
         """How many bytes the file has."""
         length = self.call(name, lambda: self.filesystem.size(self.path_of(name)))
         if length is None:
-            raise OSError(printable(f"{self.location}/{name}: the server does not tell its length"))
+            raise OSError(printable(f"{self.location}/{name}: the server does not report its length"))
         return int(length)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
@@ -150,7 +150,7 @@ class RemoteFolder:
         return cast(BinaryIO, _RemoteFile(self, name))
 
     def download(self, name: str, target: Path) -> None:
-        """Write the file's bytes to a file of this machine."""
+        """Write the file's bytes to a local file."""
         self.call(name, lambda: self.filesystem.get_file(self.path_of(name), str(target)))
 
     def version(self, name: str) -> str:

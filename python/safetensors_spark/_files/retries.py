@@ -51,7 +51,7 @@ def retried(name: str, call: Callable[[], _T], done: str = "read") -> _T:
 
 
 def _cause(error: Exception) -> Exception:
-    """fsspec says of all that goes wrong with the length of an HTTP file that the file is not there."""
+    """fsspec says of all that goes wrong with the length of an HTTP file that the file does not exist."""
     cause = error.__cause__
     is_http = isinstance(error, FileNotFoundError) and type(cause).__module__.partition(".")[0] == "aiohttp"
     return cause if is_http and isinstance(cause, Exception) and _status(cause) not in (404, 410) else error
@@ -82,7 +82,7 @@ def _shown(name: str, error: Exception, done: str) -> OSError:
     if refused := hub_error(name, error):
         return refused
     if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(f"{name} is not there")
+        return FileNotFoundError(f"{name} does not exist")
     if isinstance(error, PermissionError) or _status(error) in _DENIED:
         return PermissionError(f"{name} may not be {done} ({_said(error)})")
     return OSError(f"{name} cannot be {done} ({_said(error)})")

@@ -20,8 +20,8 @@ from safetensors_spark._files.secrets import without_secrets
 
 StorageOptions = Mapping[str, Any]
 
-# What an entry of a folder may be that is no file.
-FOLDER, LINK, NOT_REGULAR = "a folder", "a link that leads nowhere", "not a regular file"
+# What an entry of a folder may be that is not a file.
+FOLDER, LINK, NOT_REGULAR = "a folder", "a broken link", "not a regular file"
 
 _LONGEST_NAME = 255
 # Of what is read in whole, such as manifests. Java's arrays have no more either.
@@ -37,7 +37,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Folder:
-    """The folder at a path of this machine, or at a URL of fsspec, which `storage_options` are for.
+    """The folder at a local path, or at an fsspec URL, which `storage_options` are for.
 
     Raises `MissingExtraError` for a URL where fsspec, or the package for its protocol, is not installed.
     """
@@ -48,7 +48,7 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise SafetensorsSparkError(
-                f"{text} is of another machine, `{parts.netloc}`: write file:///path, or the path alone."
+                f"{text} is on another machine, `{parts.netloc}`: write file:///path, or the path alone."
             )
         return LocalFolder(Path(unquote(parts.path)))
     # `c:\data` is a path too.
@@ -71,7 +71,7 @@ def open_folder(path: str | os.PathLike[str], storage_options: StorageOptions | 
         raise MissingExtraError(f"{without_secrets(text)}: {error}") from None
     except IsADirectoryError:
         raise SafetensorsSparkError(
-            without_secrets(f"{text} names no archive: it stands behind `::`, as in tar://folder::file.tar.")
+            without_secrets(f"{text} names no archive: it comes after `::`, as in tar://folder::file.tar.")
         ) from None
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"{text} cannot be opened: {error}"
@@ -109,7 +109,7 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 
 
 class LocalFolder:
-    """A folder of this machine. What is not there raises `FileNotFoundError`, as in one behind fsspec."""
+    """A local folder. What does not exist raises `FileNotFoundError`, as in one behind fsspec."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -120,12 +120,12 @@ class LocalFolder:
         return str(self.path)
 
     def check(self) -> None:
-        """Raises `FileNotFoundError`, or `SafetensorsSparkError` for what is no folder."""
+        """Raises `FileNotFoundError`, or `SafetensorsSparkError` for what is not a folder."""
         if self.path.is_dir():
             return
         if self.path.exists():
             raise self.not_regular("")
-        what = f"is {LINK}" if self.path.is_symlink() else "is not there"
+        what = f"is {LINK}" if self.path.is_symlink() else "does not exist"
         raise FileNotFoundError(printable(f"{self.path} {what}"))
 
     def not_regular(self, name: str) -> SafetensorsSparkError:

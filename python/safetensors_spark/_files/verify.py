@@ -29,7 +29,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a file."""
+    """A fault of a file."""
 
     file: str
     what: str
@@ -37,7 +37,7 @@ class Fault:
 
 @dataclass
 class Report:
-    """What was checked, its faults, and notes of what is no fault."""
+    """What was checked, the faults, and notes that are not faults."""
 
     files: int = 0
     bytes: int = 0
@@ -54,12 +54,12 @@ def verify(
     workers: int = 4,
     progress: Progress = lambda _: None,
 ) -> Report:
-    """Check every byte of a dataset; of a checkpoint, a folder or a file, which have no checksums, the headers.
+    """Check every byte of a dataset, or the headers of a checkpoint, a folder or a file, which have no checksums.
 
     Args:
-        path: a local path, or a URL of fsspec.
+        path: a local path, or an fsspec URL.
         storage_options: for fsspec's file system.
-        workers: how many files are checked at a time.
+        workers: the number of files to check at a time.
         progress: called with the number of bytes checked since its last call, from any thread.
 
     Faults, also of files that cannot be read, are in the report.
@@ -92,7 +92,7 @@ def verify_contents(contents: Contents, workers: int, progress: Progress) -> Rep
 
 
 def _of_parts(contents: Contents, workers: int, progress: Progress) -> Report:
-    """What is wrong with each partition by itself."""
+    """The faults of each partition."""
     report = Report()
     for path, part in contents.parts.items():
         found = verify_contents(part.contents, workers, progress)
@@ -122,7 +122,7 @@ class _Checked:
         self.samples: Samples = {}
         length = contents.length(shard)
         if length is None:
-            self.faults.append("it is not there")
+            self.faults.append("it does not exist")
         elif length != shard.bytes:
             self.faults.append(f"it has {length} bytes, and the manifest says {shard.bytes}")
         else:
@@ -200,7 +200,7 @@ def _against_manifest(header: Header, shard: Shard, manifest: Manifest, read: Re
         return
     names = [name for column in manifest.columns for name in column.tensors]
     if unknown := sorted(set(header.by_name) - set(names)):
-        yield f"it has a tensor `{unknown[0]}`, which is no column of the manifest"
+        yield f"it has a tensor `{unknown[0]}`, which is not a column of the manifest"
     for column in manifest.columns:
         tensor = header.by_name.get(column.name)
         if tensor is None:
@@ -274,13 +274,13 @@ def _open_parts(contents: Contents, manifest: Manifest, report: Report, opened: 
         try:
             index = opened.enter_context(closing(TensorIndex(contents.folder, part.file)))
         except FileNotFoundError:
-            report.notes.append(f"{part.file} is not there: readers do without the index")
+            report.notes.append(f"{part.file} does not exist: readers ignore the index")
             return []
         except (InvalidIndexError, OSError) as error:
             report.faults.append(Fault(part.file, str(error)))
             return []
         if index.commit_id != part.commit_id:
-            report.notes.append(f"{part.file} is of another commit: readers do without the index")
+            report.notes.append(f"{part.file} is of another commit: readers ignore the index")
             return []
         parts.append(PartCheck(part.file, index))
     return parts

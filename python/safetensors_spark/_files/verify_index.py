@@ -75,7 +75,7 @@ class PartCheck:
             for entry in self._index:
                 order = entry.key.encode(), entry.file
                 if before is not None and order <= before:
-                    self.refuse(entry, "does not come behind the one before it")
+                    self.refuse(entry, "does not come after the one before it")
                 before = order
                 yield order, self, entry
         except InvalidIndexError as error:

@@ -42,7 +42,7 @@ def in_defaults(conf: Path) -> list[str]:
 
 
 def default(conf: Path, name: str) -> str | None:
-    """A setting of a `spark-defaults.conf`; None if it is not there, or the file is not."""
+    """A setting of a `spark-defaults.conf`; None if it or the file does not exist."""
     if not conf.is_file():
         return None
     line = re.compile(rf"\s*{re.escape(name)}(?:\s*[=:]\s*|\s+)(\S.*?)\s*")

@@ -24,16 +24,16 @@ _SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Add the connector's jar and catalog to a session that is about to be built, and return the builder.
+    """Add the connector's jar and catalog to a session before it is built, and return the builder.
 
         spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()
 
-    The jars that you named stay, wherever you named them: on the builder, in `PYSPARK_SUBMIT_ARGS` or in
-    `spark-defaults.conf`. If `PYSPARK_SUBMIT_ARGS` names jars, Spark ignores the builder's, so that variable of this
-    process gets the jar too. The catalog is the setting `spark.sql.catalog.safetensors`, unless you have one of that
-    name. Nothing else is set. Calling it twice changes nothing.
+    Jars that you named are kept, whether on the builder, in `PYSPARK_SUBMIT_ARGS` or in
+    `spark-defaults.conf`. If `PYSPARK_SUBMIT_ARGS` names jars, Spark ignores the builder's, so the jar is added to that
+    variable of this process, too. The catalog is the setting `spark.sql.catalog.safetensors`, unless you have one with
+    that name. Nothing else is set. Calling it twice changes nothing.
 
-    Warns when it comes too late, because a JVM without the jar runs already or the session is a remote one: then
+    Warns if it comes too late, because a JVM without the jar already runs or the session is a remote one: then
     build the session and call `attach`.
 
     Raises `IncompatibleVersionError` for a Spark before 4.0, and when you named the connector's jar in another version.
@@ -60,10 +60,11 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 def attach(spark: SparkSession) -> None:
     """Give a running session the data source and catalog `safetensors`, and the functions.
 
-    For notebooks, `spark-submit` and Spark Connect. Does nothing where everything is there already.
+    For notebooks, `spark-submit` and Spark Connect. Does nothing if everything is present.
 
     A Spark Connect client can send the jar, but only a server that was started with it has the functions by their own
-    names. On others, `safetensors_spark.functions` calls the catalog's, and SQL names them: `safetensors.st_to_array`.
+    names. On others, `safetensors_spark.functions` calls those of the catalog; in SQL, use their full names, such as
+    `safetensors.st_to_array`.
 
     Raises `IncompatibleVersionError` for a Spark before 4.0, and when the session has the connector's jar in another
     version than this package.
@@ -98,7 +99,7 @@ def _has_functions(spark: SparkSession) -> bool:
 
 
 def _has_catalog(options: Mapping[str, Any], submit_args: str) -> bool:
-    """Whether the user has a catalog of our name, which is left alone."""
+    """Whether the user has set a catalog with our name, which must not be replaced."""
     return (
         CATALOG in options
         or jar_settings.sets(submit_args, CATALOG)

@@ -1,10 +1,10 @@
-"""Datasets, read and written without Spark and without Java, by NumPy; by fsspec where they are remote.
+"""Datasets, read and written without Spark and Java, with NumPy; remote ones with fsspec.
 
     from safetensors_spark.dataset import inspect, open_dataset, open_store, verify
 
     points = open_dataset("points")       # written with `batch_size`: rows in their order
-    points[7]["x"]                        # an array, which is yours
-    for batch in points.batches(1024):    # across the borders of shards
+    points[7]["x"]                        # an array that you may change
+    for batch in points.batches(1024):    # across shards
         batch["x"], batch["y"]
 
     mixed = mix([(points, 0.7), (others, 0.3)], seed=1)    # taken by batches, too
@@ -12,7 +12,7 @@
     vectors = open_store("vectors")       # written with `name_col`: tensors by key
     vectors["a"], vectors.get_many(["a", "b"])
 
-    write_dataset(batches, "points", batch_size=1024)    # what Spark writes of the same rows
+    write_dataset(batches, "points", batch_size=1024)    # what Spark writes for the same rows
     with DatasetWriter("points", batch_size=1024) as writer:
         writer.write({"x": array, "text": ["a", "b"]})
 

@@ -16,7 +16,7 @@ _V = TypeVar("_V")
 
 
 class Ahead(Forked, Generic[_V]):
-    """Fetches files in threads before they are asked for. May be used from many threads.
+    """Fetches files in threads before they are requested. May be used from many threads.
 
     The threads are daemons: a process that ends, as by Ctrl-C, does not wait for what nobody needs any more.
     """

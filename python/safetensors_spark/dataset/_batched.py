@@ -71,7 +71,7 @@ class Batched:
                 ends, as by Ctrl-C, waits for the calls that are running.
 
         Raises `TypeError` for an argument of another kind, `ValueError` for a number that is out of range, and
-        `SafetensorsSparkError` for a column that is not there, or a sample of more than `max_tokens`. Warns
+        `SafetensorsSparkError` for a column that does not exist, or a sample of more than `max_tokens`. Warns
         where there are fewer samples than ranks: some of them are then taken by several ranks.
         """
         samples, size = by_tokens(self.samples, batch_size, max_tokens, tokens, shuffle, seed, window_bytes)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Finish:
-    """What is done with a batch in the thread that copied it."""
+    """Processes a batch in the thread that copied it."""
 
     cast: Callable[[Any], Any] | None = None
     transform: Callable[[Any], Any] | None = None
@@ -61,10 +61,10 @@ class Batches:
     """The samples of a dataset in batches: one rank's share of each epoch. `Dataset.batches` makes it.
 
     Iterate over it once for each epoch. After a full pass the next iteration is the next epoch, in another order if
-    samples are shuffled; an iteration that was left early does not count. `set_epoch` says which epoch is next. Several
-    iterators at the same time take each a whole epoch; the one that was begun last says how far it is.
+    samples are shuffled; an iteration that was left early does not count. `set_epoch` sets the next epoch. If several
+    iterators run at the same time, each takes a whole epoch; the state is that of the last one started.
 
-    Its state is a place in the order of an epoch: plain numbers, which fit any number of ranks and any batch size.
+    Its state is a position in the order of an epoch: plain numbers, which fit any number of ranks and any batch size.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Batches:
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, which takes all of it.
 
-        If a state of the same epoch was loaded since the last iteration began, it takes what that state leaves.
+        If a state of the same epoch was loaded since the last iteration began, it takes the rest after that state.
         """
         epoch = whole("epoch", epoch, 0, EPOCHS - 1)
         if not self._position.pending:
@@ -121,7 +121,7 @@ class Batches:
         return self._iterate(self._begin())
 
     def state_dict(self) -> dict[str, Any]:
-        """The place after the batches that were taken, to save beside a model. It is the same on every rank."""
+        """The position after the batches that were taken, to save with a model. It is the same on every rank."""
         return self._state(self._iteration.taken)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Batches:
 
         If the state leaves no batch of its epoch, the next iteration is the next epoch.
 
-        Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is no state.
+        Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is not a state.
         """
         saved, batches = self._checked(state)
         self._loaded = saved.epoch, saved.place(batches)
@@ -235,7 +235,7 @@ def plan(
     world_size: int,
     nodes: int,
 ) -> Epoch:
-    """What all epochs have in common. Raises `TypeError` for what is no number, `ValueError` for one out of range."""
+    """The settings common to all epochs. Raises `TypeError` if one is not a number, `ValueError` if out of range."""
     batch_size, window_bytes = whole("batch_size", batch_size, 1), whole("window_bytes", window_bytes, 1)
     world_size, nodes, seed = whole("world_size", world_size, 1), whole("nodes", nodes), whole("seed", seed)
     rank = whole("rank", rank, 0, world_size - 1)
@@ -266,7 +266,7 @@ def plan(
 
 
 def casts(dtype: Any, samples: Samples, parse: Callable[[Any], T]) -> Mapping[str, T] | T | None:
-    """The dtypes to cast to. Raises for a column that is not read, and for what is no dtype."""
+    """The dtypes to cast to. Raises for a column that is not read, and for what is not a dtype."""
     if not isinstance(dtype, Mapping):
         return None if dtype is None else parse(dtype)
     unknown = [name for name in dtype if name not in samples.columns]

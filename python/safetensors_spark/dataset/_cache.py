@@ -79,7 +79,7 @@ class Downloads:
             raise DamagedShardError(f"{name} has {length} bytes, expected {shard.bytes}.")
         if shard.crc32c and found != shard.crc32c:
             raise DamagedShardError(
-                f"{name} has changed on its way or at its place: its CRC-32C is {found}, and the manifest says "
+                f"{name} changed during the download or in the store: its CRC-32C is {found}, and the manifest says "
                 f"{shard.crc32c}."
             )
         _LOGGER.info("downloaded %s: %.1f MB in %.1f s", printable(name), length / 1e6, seconds)
@@ -91,7 +91,7 @@ class Downloads:
 def fetcher(folder: Folder, cache_dir: str | os.PathLike[str] | None, cache_bytes: int) -> Local | Downloads:
     """What opens the folder's shards; remote ones are cached in the directory, by default the user's.
 
-    Raises `TypeError` or `ValueError` for a limit that is no number of bytes.
+    Raises `TypeError` or `ValueError` for a limit that is not a number of bytes.
     """
     try:
         limit = index(cache_bytes)

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 def choose(contents: Contents, chosen: Sequence[str] | None) -> tuple[Column, ...]:
     """The columns of these names; all by default, those of partitions last.
 
-    Raises `SafetensorsSparkError` for columns that are not there, or not in all partitions.
+    Raises `SafetensorsSparkError` for columns that do not exist, or not in all partitions.
     """
     if isinstance(chosen, str):
         raise TypeError(f"columns is the string {chosen!r:.200}, expected a list of names: columns=[{chosen!r:.200}]")

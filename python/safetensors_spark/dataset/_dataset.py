@@ -50,24 +50,24 @@ def open_dataset(
     """Open a dataset that was written with `batch_size`, or a folder of safetensors files or partitions, by samples.
 
     Args:
-        path: the folder: a local path, or a URL of fsspec.
-        storage_options: what fsspec's file system takes.
-        columns: the columns to read, all by default. No byte of others is read.
+        path: the folder: a local path, or an fsspec URL.
+        storage_options: options of fsspec's file system.
+        columns: the columns to read, all by default. The bytes of others are not read.
         cache_dir: the directory for shards of remote datasets, which all processes of the machine may share; by default
             that of the environment variable `SAFETENSORS_SPARK_CACHE`, or else in the user's cache directory.
-        cache_bytes: the limit of that directory: shards used longest ago are deleted.
+        cache_bytes: the limit of that directory: the least recently used shards are deleted.
 
-    Of a folder without a manifest the files are taken in the order of their names; the first dimension of their
-    tensors, in which those of a file must agree, counts samples.
+    In a folder without a manifest the files are read in the order of their names. The first dimension of the tensors,
+    which must be equal for all tensors of a file, counts samples.
 
-    Partitions are folders of such datasets or files that are named `key=value`, also below each other. They are taken
+    Partitions are folders of such datasets or files that are named `key=value`, also nested. They are read
     in the order of their names, as one dataset, whose last columns are the keys. Types are those that Spark infers:
-    integers of 32 or 64 bits, doubles, dates, times or text. Files of which no column is read are not opened.
+    integers of 32 or 64 bits, doubles, dates, times or text. Files from which no column is read are not opened.
 
     Raises:
         FileNotFoundError: there is no dataset.
-        InvalidManifestError, InvalidFileError: what tells of the samples cannot be relied on.
-        SafetensorsSparkError: it is a dataset by key, which has no samples; or a column is not in it.
+        InvalidManifestError, InvalidFileError: the manifest or a header is not valid.
+        SafetensorsSparkError: it is a dataset by key, which has no samples; or it does not have a column.
     """
     contents = look(path, storage_options)
     for one in (contents, *(part.contents for part in contents.parts.values())):
@@ -88,18 +88,18 @@ def _check_batches(contents: Contents) -> None:
 
 
 class Dataset(Batched):
-    """Samples in the order of the rows that were written: dictionaries of arrays, by column.
+    """Samples in the order of the written rows: dictionaries of arrays, by column.
 
         points[7], points[-1]          # a sample
         points[10:20], points[[3, 1]]  # samples, stacked; also by a mask of booleans
         points["x"]                    # a column of all samples
 
-    Arrays are copies, which the caller may change; dates and times are NumPy's, in UTC. Text comes as `str`, and binary
-    columns as `bytes`. Of these and of ragged columns, several samples have a `Ragged`, which may be a read-only view.
-    No other bytes of a shard are read. A dataset may be used from many threads, and sent to other processes.
+    Arrays are copies, which the caller may change; dates and times are NumPy's, in UTC. Text is `str`, and binary
+    columns are `bytes`. For these and for ragged columns, several samples are a `Ragged`, which may be a read-only
+    view. Only the bytes of these samples are read. A dataset may be used from many threads, and sent to processes.
 
     Attributes:
-        samples: where they lie, for other readers of them, such as `safetensors_spark.torch`.
+        samples: where the samples are stored, for other readers, such as `safetensors_spark.torch`.
     """
 
     def __init__(self, contents: Contents, columns: Sequence[str] | None, files: Local | Downloads) -> None:
@@ -111,7 +111,7 @@ class Dataset(Batched):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Name, dtype and shape of a sample, where all samples agree in them, of the columns that are read."""
+        """Name, dtype and shape of the columns that are read; dtype and shape only if all samples have the same."""
         return self._columns
 
     @property
@@ -121,13 +121,13 @@ class Dataset(Batched):
 
     @property
     def manifest(self) -> Manifest | None:
-        """What the dataset says of itself; None for a folder of files or of partitions."""
+        """The dataset's manifest; None for a folder of files or of partitions."""
         return self._contents.manifest
 
     def select_columns(self, columns: Sequence[str]) -> Dataset:
-        """The same samples, of some of their columns. No byte of others is read.
+        """The same samples with only these columns. The bytes of others are not read.
 
-        Raises `SafetensorsSparkError` for a column that they do not have.
+        Raises `SafetensorsSparkError` for a column that does not exist.
         """
         for name in columns:
             if name not in self.samples.columns:
@@ -138,7 +138,7 @@ class Dataset(Batched):
         return Dataset(self._contents, columns, self.samples.files)
 
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
-        """Read every byte, and tell what is not as it was written."""
+        """Read every byte, and report damage."""
         return verify_contents(self._contents, workers, progress)
 
     def __len__(self) -> int:
@@ -151,9 +151,9 @@ class Dataset(Batched):
     @overload
     def __getitem__(self, index: str) -> Any: ...
     def __getitem__(self, index: int | slice | Sequence[int] | Array | str) -> Any:
-        """A sample by its number; samples by a slice, by numbers or by a mask, stacked; or a column by its name.
+        """A sample by number; samples by slice, numbers or mask, stacked; or a column by name.
 
-        Raises `IndexError` for a number that no sample has, and `KeyError` for a column that is not there.
+        Raises `IndexError` for a number out of range, and `KeyError` for a column that does not exist.
         """
         if isinstance(index, str):
             return self._column(index)
@@ -168,11 +168,11 @@ class Dataset(Batched):
         return with_times(self._times, {name: own(column, row) for name, column in columns.items()})
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
-        """The samples of these numbers, as PyTorch's DataLoader asks for them."""
+        """The samples with these numbers, for PyTorch's DataLoader."""
         return [self[index] for index in indices]
 
     def take(self, indices: Sequence[int] | Array) -> Batch:
-        """The samples of these numbers, or those where a mask is true, stacked. Negative numbers count from the end."""
+        """The samples with these numbers, or where a mask is true, stacked. Negative numbers count from the end."""
         numbers = self.samples.numbers(indices)
         if not len(numbers):
             return self._empty()
@@ -183,7 +183,7 @@ class Dataset(Batched):
         return with_times(self._times, stacked(parts, len(numbers)))
 
     def blocks(self, length: int) -> Blocks:
-        """The values of all samples, one sample after the other, in blocks of so many, for training on streams of
+        """The values of all samples, concatenated and cut into blocks of `length`, for training on streams of
         tokens.
 
             tokens = open_dataset("sequences", columns=["tokens"]).blocks(2048)
@@ -191,10 +191,10 @@ class Dataset(Batched):
             safetensors_spark.torch.BatchDataset(tokens, 8, shuffle=True)
 
         Samples are shuffled, and then cut into blocks, which begin and end anywhere in a sample. Values at the end of
-        an epoch that do not fill a block are left out. All columns that are read must be ragged, text or bytes, and
-        agree in the lengths of samples. Headers of all shards are read now, which tell how many blocks there are.
+        an epoch that do not fill a block are dropped. All columns that are read must be ragged, text or bytes, with
+        the same lengths of samples. The headers of all shards are read now, to count the blocks.
 
-        Raises `SafetensorsSparkError` for columns of other kinds, and where all values together are less than a block.
+        Raises `SafetensorsSparkError` for columns of other kinds, and if all values together are less than a block.
         """
         return Blocks(BlockSamples(self.samples, whole("length", length, 1, 1 << 40)))
 
@@ -205,26 +205,26 @@ class Dataset(Batched):
             packs.batches(8, shuffle=True)    # arrays of shape [8, 2048]
             safetensors_spark.torch.BatchDataset(packs, 8, shuffle=True)
 
-        Samples of a window go where they leave the least room, the longest first. Packs are the same in all epochs,
-        which take them in another order each. All columns that are read must be ragged, text or bytes, and agree in
-        the lengths of samples. The offsets of all shards are read now, which tell how many packs there are.
+        Samples of a window are packed by best fit, the longest first. Packs are the same in all epochs, and each epoch
+        takes them in another order. All columns that are read must be ragged, text or bytes, with the same
+        lengths of samples. The offsets of all shards are read now, to count the packs.
 
-        Beside the columns a batch has, as torchtune and FlashAttention take them:
+        In addition to the columns a batch has these arrays, as torchtune and FlashAttention expect them:
 
-        - `input_pos`, `[batch, length]`: the position of each value in its sample. It goes on behind the last sample.
-        - `document_ids`, `[batch, length]`, of 32 bits: which sample of the pack it is of, from 0 on. What fills up a
-          pack is a document of its own.
+        - `input_pos`, `[batch, length]`: the position of each value in its sample. It continues in the padding.
+        - `document_ids`, `[batch, length]`, of 32 bits: the number of the value's sample in the pack, from 0 on. The
+          padding is a separate document.
         - `cu_seqlens`, `[documents + 1]`, of 32 bits: where each document of the batch begins, and the last one ends,
-          in the rows one after the other; `max_seqlen`: the length of the longest one.
+          in the concatenated rows; `max_seqlen`: the length of the longest one.
 
         Args:
-            long: what becomes of a sample that is longer: an `error`; `split` into samples of `length` and a rest; or
-                `truncate`, which leaves out what is beyond it. Empty samples are in no pack.
-            padding: what fills up packs; or a dictionary with a number for some columns, and 0 for others.
-            window_bytes: pack the samples of so many bytes of shards together, but of no more than 128 shards.
+            long: what to do with a longer sample: `error`; `split` it into samples of `length` and a rest; or
+                `truncate` it. Empty samples are dropped.
+            padding: the values that fill up packs; or a dictionary with a number for some columns, and 0 for others.
+            window_bytes: pack the samples of so many bytes of shards together, but of at most 128 shards.
 
-        Raises `SafetensorsSparkError` for columns of other kinds, for a sample that is longer, and where all are empty;
-        `TypeError` and `ValueError` for wrong arguments. Warns where all values together are less than a pack.
+        Raises `SafetensorsSparkError` for columns of other kinds, for a longer sample, and if all are empty;
+        `TypeError` and `ValueError` for wrong arguments. Warns if all values together are less than a pack.
         """
         return Packs(PackedSamples(self.samples, length, long, padding, window_bytes))
 
@@ -244,7 +244,7 @@ class Dataset(Batched):
         return f"<Dataset {self._contents.location}: {size}>"
 
     def _repr_html_(self) -> str:
-        """The first samples, where they are on this machine: notebooks show it."""
+        """The first samples of a local dataset, for notebooks."""
         return first_rows(repr(self), list(map(_shown, self.columns)), self._first_samples, self._contents)
 
     def _first_samples(self) -> list[Sequence[Any]]:

@@ -13,7 +13,7 @@ from safetensors_spark._files.storage import LocalFolder
 def first_rows(title: str, names: Sequence[str], rows: Callable[[], list[Sequence[Any]]], contents: Contents) -> str:
     """A table of HTML. It has no rows where they would be downloaded, or cannot be read: nobody has asked for them."""
     if not isinstance(contents.folder, LocalFolder):
-        return _html.table(title, names, [], "rows of other machines are not shown")
+        return _html.table(title, names, [], "rows of remote datasets are not shown")
     try:
         return _html.table(title, names, rows())
     except Exception as error:

@@ -85,7 +85,7 @@ class IndexBlocks:
                 return [folder.read(self.name, *one) for one in ranges]
             found = read_ranges(folder, [(self.name, *one) for one in ranges])
         except FileNotFoundError:
-            raise self.error("it is not there any more") from None
+            raise self.error("it no longer exists") from None
         return [
             content[begin : begin + end - start] for (content, begin), (start, end) in zip(found, ranges, strict=True)
         ]
@@ -140,14 +140,14 @@ class IndexBlocks:
         for code, name in enumerate(files.dictionary.to_pylist()):
             if name not in self._numbers:
                 key = keys[int(np.argmax(codes == code))]
-                raise self.error(f"its entry for `{key:.200}` is of `{name:.200}`, which is no shard of the dataset")
+                raise self.error(f"its entry for `{key:.200}` is of `{name:.200}`, which is not a shard of the dataset")
         numbers = [self._numbers[name] for name in files.dictionary.to_pylist()]
         return np.array(numbers, np.int32)[codes]
 
     def _misplaced(self, number: int, keys: list[str]) -> str | None:
         """What is wrong with the row group's keys, by what the footer says of it and of those beside it."""
         if number and keys and keys[0] <= self.bounds[number - 1]:
-            return f"its entry for `{keys[0]:.200}` is not behind the row group before it"
+            return f"its entry for `{keys[0]:.200}` is not after the row group before it"
         if not keys or keys[0] < self.bounds[number]:
             return f"its row group {number} does not begin with the key that its footer says"
         later = [bound for bound in self.bounds[number + 1 : number + 2] if bound > self.bounds[number]]
@@ -171,7 +171,7 @@ class _Entries:
         """What is wrong with them, for one of the keys."""
         for earlier, later in pairwise(self.keys):
             if earlier >= later:
-                return f"its entry for `{later:.200}` does not come behind the one for `{earlier:.200}`"
+                return f"its entry for `{later:.200}` does not come after the one for `{earlier:.200}`"
         first = np.array([shard.header_bytes or 0 for shard in shards], np.int64)
         length = np.array([shard.bytes or 0 for shard in shards], np.int64)
         size = np.array([-1 if spec.bytes is None else min(spec.bytes, 1 << 62) for spec in self.specs], np.int64)

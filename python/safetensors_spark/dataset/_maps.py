@@ -34,12 +34,12 @@ def check_version(contents: Contents, shard: Shard, version: FileVersion | str) 
 
 
 def check_whole(contents: Contents, shard: Shard, found: Mapped) -> None:
-    """Raises `DamagedShardError`, or `DatasetChangedError`, for a mapped shard that was cut off: see `Mapped`."""
+    """Raises `DamagedShardError`, or `DatasetChangedError`, for a mapped shard that was truncated: see `Mapped`."""
     length = found.cut_to()
     if length is not None:
         raise changed(contents, shard) or DamagedShardError(
-            f"{contents.folder.location}/{shard.file} has been cut off to {length} bytes of {len(found.data)} while it "
-            "was in use: restore it, and open it again."
+            f"{contents.folder.location}/{shard.file} has been truncated to {length} bytes of {len(found.data)} while "
+            "it was in use: restore it, and open it again."
         )
 
 
@@ -51,10 +51,10 @@ def check_length(contents: Contents, shard: Shard, length: int) -> None:
 
 
 def missing(contents: Contents, shard: Shard) -> Exception:
-    """What to say of a shard that is not there."""
+    """What to say of a shard that does not exist."""
     what = (
-        f"{contents.folder.location}/{shard.file} is not there: the dataset has lost it. `safetensors-spark verify` "
-        "tells what else is wrong."
+        f"{contents.folder.location}/{shard.file} does not exist: the dataset has lost it. `safetensors-spark verify` "
+        "reports what else is wrong."
     )
     return changed(contents, shard) or FileNotFoundError(printable(what))
 

@@ -25,28 +25,27 @@ def mix(
     samples: int | None = None,
     step_samples: int = 1024,
 ) -> Mix:
-    """Several datasets in one stream of samples, of which each has its share.
+    """Several datasets in one stream of samples, by weights.
 
         mixed = mix([(web, 0.7), (code, 0.3)], seed=1)
         mixed.batches(64, shuffle=True)
         safetensors_spark.torch.BatchDataset(mixed, 64, shuffle=True)
         mix([(web.blocks(2048), 0.7), (code.blocks(2048), 0.3)], seed=1)
 
-    Every `step_samples` samples have of each dataset as many as its weight says, rounded so that each 1024 steps
-    together have the shares to a sample. Within a step they come in a random order. Which sample comes where depends on
-    nothing but weights, seeds and epoch: not on ranks, workers and batch sizes. Each dataset is taken in its own order,
-    and begins an epoch of its own, in another order if it is shuffled, when all of its samples were taken. The next
-    epoch of the mixture goes on where the last one ended. Of what `blocks` and `pack` have made, blocks and packs are
-    taken like samples.
+    Every `step_samples` samples are divided among the datasets by weight, rounded so that over 1024 steps the shares
+    are exact to one sample. Within a step they are in random order. The order depends only on weights, seeds and
+    epoch: not on ranks, workers and batch sizes. Each dataset is taken in its own order, and starts again, in another
+    order if it is shuffled, when all its samples have been taken. The next epoch of the mixture continues where the
+    last one ended. Results of `blocks` and `pack` are mixed by blocks and packs instead of samples.
 
     Args:
-        datasets: pairs of a dataset and its weight, or of its blocks, or its packs, which must be of one length. The
+        datasets: pairs of a dataset and its weight, or of its blocks, or its packs, which must have one length. The
             sum of weights need not be 1. A weight may be a function of the step,
-            from 0 on, that always returns the same for a step; to go on from a state it is called once for each step
-            before.
-        seed: decides which samples are of which dataset.
-        samples: how many samples an epoch of the mixture takes; by default as many as all datasets have.
-        step_samples: how many samples a step has. It is the step of the training if it is `batch_size * world_size`.
+            from 0 on, that always returns the same value for a step; to continue from a state it is called once for
+            each earlier step.
+        seed: decides which dataset each sample is from.
+        samples: the number of samples in an epoch of the mixture; by default as many as all datasets have.
+        step_samples: the number of samples in a step: `batch_size * world_size` for the step of the training.
 
     Raises `SafetensorsSparkError` for datasets that do not have the same columns, or no samples, and for blocks and
     packs of different lengths; `TypeError` and `ValueError` for other arguments.
@@ -72,7 +71,7 @@ class Mix(Batched):
         self.samples, self._unit = samples, unit
 
     def __len__(self) -> int:
-        """How many samples, blocks or packs an epoch takes."""
+        """The number of samples, blocks or packs in an epoch."""
         return self.samples.places
 
     def __repr__(self) -> str:

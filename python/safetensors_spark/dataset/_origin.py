@@ -60,4 +60,4 @@ def not_utf8(origin: Origin | None, row: int, error: UnicodeDecodeError) -> Safe
     what = f"is not UTF-8: {error.reason} at its byte {error.start}"
     if origin is None:
         return InvalidTensorError(f"row {row} {what}.")
-    return DamagedShardError(f"{origin.place(row)}, {what}: `safetensors-spark verify` tells what else is wrong.")
+    return DamagedShardError(f"{origin.place(row)}, {what}: `safetensors-spark verify` reports what else is wrong.")

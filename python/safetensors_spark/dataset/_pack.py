@@ -139,7 +139,7 @@ def _tell(batch: dict[str, Any], rows: Array, lengths: Array, count: int, length
 def documents(rows: Array, lengths: Array, count: int, length: int) -> dict[str, Any]:
     """What tells the samples of packs apart, for samples of these lengths in these rows, in ascending order.
 
-    What fills up a row is a document of its own, whose positions go on from the one before, as in torchtune.
+    What fills up a row is a document of its own, whose positions continue from the one before, as in torchtune.
     """
     gaps = length - np.bincount(rows, lengths, count).astype(np.int64)
     padded = np.flatnonzero(gaps)
@@ -160,7 +160,7 @@ def documents(rows: Array, lengths: Array, count: int, length: int) -> dict[str,
 
 
 def _paddings(samples: Samples, padding: Padding) -> Mapping[str, float]:
-    """What fills up each column. Raises for columns that are not there, and for what their dtypes do not have."""
+    """What fills up each column. Raises for columns that do not exist, and for what their dtypes do not have."""
     if isinstance(padding, Mapping):
         for name in padding:
             if name not in samples.columns:

@@ -41,7 +41,7 @@ def permuted(numbers: Array, size: int, key: int) -> Array:
 
     Nothing of it is kept: a number is a place in a table of nearly as many places, and a Feistel network moves its
     column by what its row says, and its row by what its column says, in turns. What ends outside of 0 to `size - 1`
-    goes on from there until it is inside.
+    continues from there until it is inside.
     """
     columns = max(_LEAST, isqrt(max(size - 1, 0)) + 1)
     rows = max(_LEAST, -(-size // columns))

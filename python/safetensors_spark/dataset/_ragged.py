@@ -26,11 +26,11 @@ _AT_ONCE = 16384
 
 
 class Padded(NamedTuple):
-    """Rows, each filled up to the length of the longest one.
+    """Rows, each padded to the length of the longest one.
 
     Attributes:
-        values: of shape `[rows, length, *shape]`; zero behind the end of a row.
-        mask: of booleans and shape `[rows, length]`: true for what a row has.
+        values: the values, of shape `[rows, length, *shape]`; zero after the end of a row.
+        mask: booleans of shape `[rows, length]`: true for values of the row.
     """
 
     values: Any
@@ -38,11 +38,11 @@ class Padded(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Rows one after the other, as FlashAttention's functions of variable lengths take them.
+    """Concatenated rows, as FlashAttention's functions for variable lengths expect them.
 
     Attributes:
-        values: of all rows, of shape `[values, *shape]`.
-        cu_seqlens: where each row begins, and the last one ends: of 32-bit integers and shape `[rows + 1]`.
+        values: the values of all rows, of shape `[values, *shape]`.
+        cu_seqlens: where each row begins, and the last one ends: 32-bit integers of shape `[rows + 1]`.
         max_seqlen: the length of the longest row.
     """
 
@@ -59,14 +59,14 @@ class Ragged(Sequence[Any]):
         rows[2:5], rows[[3, 1]]      # rows; slices are views
         list(rows), rows.tolist()    # all rows; `tolist` as NumPy's, with lists of numbers
 
-    Text is decoded when it is asked for.
+    Text is decoded on access.
 
     Attributes:
-        values: of all rows, one row after the other, of shape `[values, *shape]`; of text the UTF-8 bytes.
+        values: the values of all rows, concatenated, of shape `[values, *shape]`; for text the UTF-8 bytes.
         offsets: where each row begins in `values`, and the last one ends: 64-bit integers, one more than rows.
-        kind: what the rows are: `ragged` for arrays, `text` for strings, `binary` for bytes.
+        kind: the kind of rows: `ragged` for arrays, `text` for strings, `binary` for bytes.
 
-    Raises `InvalidTensorError` for offsets that do not fit the values.
+    Raises `InvalidTensorError` for offsets that do not match the values.
     """
 
     values: Array
@@ -99,7 +99,7 @@ class Ragged(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice | Sequence[int] | Array) -> Ragged: ...
     def __getitem__(self, index: int | slice | Sequence[int] | Array) -> Any:
-        """A row; or rows by a slice, by numbers or by a mask. Of a slice without a step the values are not copied."""
+        """A row; or rows by slice, numbers or mask. A slice without a step does not copy the values."""
         if isinstance(index, slice):
             return self._slice(range(len(self))[index])
         if isinstance(index, Sequence) or (isinstance(index, np.ndarray) and index.ndim):
@@ -124,7 +124,7 @@ class Ragged(Sequence[Any]):
         return f"<Ragged: {len(self):,} rows of {what}: {', '.join(cut + more)}>"
 
     def tolist(self) -> list[Any]:
-        """The rows as lists of Python's numbers, as strings, or as bytes."""
+        """The rows as lists of Python numbers, as strings, or as bytes."""
         if self.kind == "ragged":
             return [row.tolist() for row in self]
         whole, ends = self.values.tobytes(), self.offsets.tolist()
@@ -138,7 +138,7 @@ class Ragged(Sequence[Any]):
             return list(self)
 
     def copy(self) -> Ragged:
-        """The same rows in memory of their own, which the caller may change."""
+        """A copy of the rows, which the caller may change."""
         return replace(self, values=self.values.copy(), offsets=self.offsets.copy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -152,7 +152,7 @@ class Ragged(Sequence[Any]):
         return rows
 
     def to_padded(self) -> Padded:
-        """One array, in which each row is filled up with zeros, and what is of the rows."""
+        """One array, in which each row is padded with zeros, and a mask of the rows' values."""
         longest = int(self.lengths.max(initial=0))
         # Small numbers are compared several times as fast.
         lengths = self.lengths.astype(np.min_scalar_type(longest))
@@ -171,7 +171,7 @@ class Ragged(Sequence[Any]):
     def to_arrow(self) -> Any:
         """Arrow's `LargeListArray`, `LargeStringArray` or `LargeBinaryArray`, with the same values.
 
-        Booleans are copied, which are bits in Arrow. Raises `InvalidTensorError` for values that Arrow does not have.
+        Booleans are copied, since they are bits in Arrow. Raises `InvalidTensorError` for values without an Arrow type.
 
         Needs the extra `arrow`.
         """
@@ -190,7 +190,7 @@ class Ragged(Sequence[Any]):
     def to_torch(self) -> Any:
         """PyTorch's nested tensor of layout `torch.jagged`, with the same values. Needs the extra `torch`.
 
-        PyTorch does not know of read-only arrays, and warns of them: `copy` rows to change them.
+        PyTorch does not support read-only arrays, and warns about them: `copy` rows to change them.
         """
         import torch
 

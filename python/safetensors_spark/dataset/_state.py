@@ -1,4 +1,4 @@
-"""The state of an epoch: what is saved beside a model, to go on from there."""
+"""The state of an epoch: what is saved beside a model, to continue from there."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def from_state(state: Mapping[str, Any]) -> tuple[Epoch, int]:
     """
     found = list(_marked(state))
     if not found:
-        raise SafetensorsSparkError("this is no state of batches, nor of a StatefulDataLoader that loads them.")
+        raise SafetensorsSparkError("this is not a state of batches, nor of a StatefulDataLoader that loads them.")
     if state.get("_steps_since_snapshot"):
         raise SafetensorsSparkError(
             "the state was saved between two snapshots of its StatefulDataLoader, and does not say how far each worker "

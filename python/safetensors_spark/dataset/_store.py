@@ -37,15 +37,15 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
     """Open a dataset that was written with `name_col`, a checkpoint, or a folder of safetensors files, by keys.
 
     Args:
-        path: the folder or file: a local path, or a URL of fsspec.
-        storage_options: what fsspec's file system takes.
+        path: the folder or file: a local path, or an fsspec URL.
+        storage_options: options of fsspec's file system.
 
-    Look-ups go by the dataset's index, which a write with `generate_index` makes, and read kilobytes of it. Where there
-    is none, or one that is out of date, the first look-up reads the headers of all files.
+    Look-ups use the dataset's index, which a write with `generate_index` makes, and read a few kilobytes of it. Without
+    one, or if it is outdated, the first look-up reads the headers of all files.
 
     Raises:
         FileNotFoundError: there is no dataset.
-        InvalidManifestError, InvalidCheckpointError: what tells of the files cannot be relied on.
+        InvalidManifestError, InvalidCheckpointError: the manifest or the checkpoint's index is not valid.
         SafetensorsSparkError: it is a dataset in batches, which has no keys.
     """
     contents = look(path, storage_options)
@@ -62,11 +62,11 @@ def open_store(path: str | os.PathLike[str], storage_options: StorageOptions | N
 
 
 class Store(Mapping[str, Array], Forked):
-    """Tensors by key, as read-only arrays; keys come in their order as UTF-8.
+    """Tensors by key, as read-only arrays; keys are sorted as UTF-8.
 
-    Local arrays look at the mapped files, so that no byte is read before it is touched. At a URL arrays are read when
-    they are asked for. Of a key in several shards of a dataset that was written without an index the last one counts;
-    in several files of a folder it is an error, of the first look-up. A store may be
+    Local arrays are views of the mapped files, so bytes are read on first access. At a URL arrays are read on
+    demand. If a key is in several shards of a dataset that was written without an index, the last one counts;
+    in several files of a folder, the first look-up raises an error. A store may be
     used from many threads, and sent to other processes.
     """
 
@@ -83,27 +83,27 @@ class Store(Mapping[str, Array], Forked):
 
     @property
     def shards(self) -> tuple[Shard, ...]:
-        """The files, in the order in which they were written, or of their names."""
+        """The files, in the order of writing or of their names."""
         return self._contents.shards
 
     @property
     def manifest(self) -> Manifest | None:
-        """What the dataset says of itself; None for a checkpoint, a folder of files, or one file."""
+        """The dataset's manifest; None for a checkpoint, a folder of files, or one file."""
         return self._contents.manifest
 
     def verify(self, workers: int = 4, progress: Progress = lambda _: None) -> Report:
-        """Read every byte, and tell what is not as it was written."""
+        """Read every byte, and report damage."""
         return verify_contents(self._contents, workers, progress)
 
     def __getitem__(self, key: str) -> Array:
-        """Raises `KeyError`; or what tells of a shard or an index that is damaged, or of a dataset that changed."""
+        """Raises `KeyError`; or an error about a damaged shard or index, or a dataset that changed."""
         place = self._table.find(key) or self._absent(key)
         if self._is_local:
             return self._look(place, key, self._mapped(place[0]))
         return self._read(places_of([place]), [key])[0]
 
     def get_many(self, keys: Iterable[str]) -> list[Array]:
-        """The arrays of these keys, in their order. Of remote ones those that lie together are read together."""
+        """The arrays of these keys, in their order. Adjacent remote arrays are read together."""
         names = _listed(keys, "get_many")
         if not self._is_local:
             return self._read(self._places(names), names)
@@ -113,13 +113,13 @@ class Store(Mapping[str, Array], Forked):
         return [look(place, key, maps[place[0]]) for place, key in zip(places, names, strict=True)]
 
     def stack(self, keys: Iterable[str]) -> Array:
-        """The arrays of these keys in one that is the caller's, in their order; all are of one dtype and shape.
+        """The arrays of these keys copied into one, in their order; all must have the same dtype and shape.
 
-        Raises `InvalidTensorError` where they are not, and `ValueError` for no keys.
+        Raises `InvalidTensorError` if they do not, and `ValueError` for no keys.
         """
         names = _listed(keys, "stack")
         if not names:
-            raise ValueError("there are no keys, and so neither dtype nor shape of their arrays")
+            raise ValueError("there are no keys, so the dtype and shape of their arrays are unknown")
         places = self._places(names)
         if (other := places.unlike) is not None:
             raise InvalidTensorError(
@@ -156,7 +156,7 @@ class Store(Mapping[str, Array], Forked):
         return f"<Store {self._contents.location}: {rows}{counted(len(self.shards), 'file')}>"
 
     def _repr_html_(self) -> str:
-        """The first tensors, where they are on this machine: notebooks show it."""
+        """The first tensors of a local store, for notebooks."""
         return first_rows(repr(self), ["key", "tensor"], self._first_tensors, self._contents)
 
     def _first_tensors(self) -> list[Sequence[Any]]:
@@ -177,7 +177,7 @@ class Store(Mapping[str, Array], Forked):
         return isinstance(self._contents.folder, LocalFolder)
 
     def _absent(self, key: object) -> NoReturn:
-        hint = "" if isinstance(key, str) else ": its keys are strings"
+        hint = "" if isinstance(key, str) else ": keys are strings"
         raise KeyError(f"{key!r:.200} is not in {self._contents.location}{hint}")
 
     def _look(self, place: Place, key: str, mapped: memoryview) -> Array:
@@ -240,7 +240,7 @@ class Store(Mapping[str, Array], Forked):
         file, _, spec = place
         if len(content) < begin + (spec.bytes or 0):
             raise changed(self._contents) or DamagedShardError(
-                f"{self._path(file)} ends within the tensor `{key:.200}`: it was cut off."
+                f"{self._path(file)} ends within the tensor `{key:.200}`: it was truncated."
             )
         try:
             return np.ndarray(spec.shape, spec.numpy, content, begin)

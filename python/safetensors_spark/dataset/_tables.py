@@ -140,14 +140,14 @@ def _joined(shards: Sequence[tuple[Tensors, int]]) -> Block:
 
 
 def _repeated(contents: Contents, files: Sequence[Tensors]) -> SafetensorsSparkError:
-    """The error for files that nobody says of which one counts."""
+    """The error for a key in several files, where nothing says which one counts."""
     owners: dict[str, str] = {}
     for shard, tensors in zip(contents.shards, files, strict=True):
         for name in tensors.names:
             if (owner := owners.setdefault(name, shard.file)) != shard.file:
                 return SafetensorsSparkError(
                     f"of {contents.location}, {owner} and {shard.file} both have a tensor `{name:.200}`, and a store "
-                    "has one of each key: open batches of samples with `open_dataset`, or one of the files by its path."
+                    "has each key once: open batches of samples with `open_dataset`, or one of the files by its path."
                 )
     raise AssertionError("no name is twice")
 

@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 def run_ahead(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """The tasks' results, in their order: some are run in threads before they are asked for.
+    """The tasks' results, in their order: some are run in threads before they are requested.
 
-    A process that is forked meanwhile may go on as well: it runs again what was on its way.
+    A process that is forked meanwhile may continue as well: it runs again what was on its way.
     """
     if threads == 0:
         yield from (task() for task in tasks)

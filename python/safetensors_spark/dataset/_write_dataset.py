@@ -22,10 +22,10 @@ def write_dataset(
         write_dataset(({"x": rows} for rows in source), "points", batch_size=1024)
 
     Args:
-        batches: what `DatasetWriter.write` takes, or an iterable of it, which is asked for one at a time.
-        path: a directory of this machine, or a URL of fsspec.
-        progress: draw a bar; by default if the standard error is a terminal and `rich` is installed.
-        options: those of `DatasetWriter`.
+        batches: a batch as for `DatasetWriter.write`, or an iterable of batches, which is consumed one at a time.
+        path: a local directory, or an fsspec URL.
+        progress: show a progress bar; by default if the standard error is a terminal and `rich` is installed.
+        options: options of `DatasetWriter`.
 
     Raises what `DatasetWriter` raises.
     """

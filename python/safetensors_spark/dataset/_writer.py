@@ -31,49 +31,48 @@ from safetensors_spark.dataset._write.shards import Shards
 
 
 class DatasetWriter:
-    """Writes rows to a dataset, which shows them all at once, when the block ends without an exception.
+    """Writes rows to a dataset. All become visible at once, when the block ends without an exception.
 
         with DatasetWriter("points", batch_size=1024) as writer:
             for batch in batches:
                 writer.write(batch)
 
-    Many processes write by a writer each. What each one's `finish` returns goes to `commit` in one process:
+    With many processes, each has a writer. Pass what each `finish` returns to `commit` in one process:
 
         record = writer.finish()                                    # in each worker; nothing is visible yet
         DatasetWriter("points", batch_size=1024).commit(records)    # all or nothing
 
-    The files are those that Spark writes of the same rows, and both may write to one dataset at the same time.
+    The files equal those that Spark writes for the same rows, and both may write to one dataset at the same time.
 
     Args:
-        path: a directory of this machine, or a URL of fsspec. A store that cannot create files exclusively takes one
+        path: a local directory, or an fsspec URL. A store that cannot create files exclusively takes one
             write
             at a time.
-        batch_size: rows of a shard, in which each column is one tensor; `auto` for as many as fill
+        batch_size: rows in a shard, in which each column is one tensor; `auto` for as many as fill
             `target_shard_size_mb`.
         name_col: the column of text or whole numbers that names tensors: each row and column becomes one.
-        mode: `append`, `overwrite`, or `error` if there is a dataset.
-        ragged: columns whose rows differ in their first dimension. An append does as the dataset does.
+        mode: `append`, `overwrite`, or `error`, which fails if there is a dataset.
+        ragged: columns whose rows differ in their first dimension. An append uses those of the dataset.
         tail_strategy: what to do with rows that fill no batch: `write`, `drop` or `pad` them.
-        kv_separator: with `name_col` and several columns, what is between key and column in a tensor's name.
-        duplicates_strategy: with `name_col`, what to do with a key that is twice in a shard: `fail`, or keep the last
-            (`lastWin`).
-        target_shard_size_mb: with `name_col` or `batch_size="auto"`, megabytes of a shard, from 50 to 1000.
+        kv_separator: with `name_col` and several columns, the text between key and column in a tensor's name.
+        duplicates_strategy: with `name_col`, what to do with a key that occurs twice in a shard: `fail`, or keep the
+            last row (`lastWin`).
+        target_shard_size_mb: with `name_col` or `batch_size="auto"`, the size of a shard in megabytes, from 50 to 1000.
         generate_index: write an index of all tensors. With `name_col`, a key in two shards is then an error.
         key_buckets: with `name_col` of text and one column, how many buckets to divide the keys into, as Spark does:
-            each shard has keys of one bucket, sorted. A writer holds rows of four shards for that. An append takes the
-            number of the dataset.
+            each shard has keys of one bucket, sorted. A writer then holds rows of four shards. An append uses the
+            dataset's number.
         metadata: `__metadata__` of every shard.
-        dtype: what numbers are written as: one name for all columns, or a dictionary by column. An integer dtype cuts
-            off the fraction of a float; a number that a dtype cannot hold is an error, except for F8, which saturates
-            as PyTorch does.
+        dtype: the dtype of numbers: one name for all columns, or a dictionary by column. An integer dtype truncates
+            floats; a number that a dtype cannot hold is an error, except for F8, which saturates as PyTorch does.
         shapes: the shape of one row, by column, with as many elements as the rows have.
         rounding: how numbers become F16 or BF16: `truncate`, or `nearest_even` as NumPy and PyTorch do.
         partition: the number in the names of this writer's shards.
-        write_id: 16 hex digits that begin the UUIDs in the names of this writer's shards: who writes rows that may
-            have been committed before finds them by it in the manifest.
+        write_id: 16 hex digits that begin the UUIDs in the names of this writer's shards: a writer whose rows may
+            already be committed finds them in the manifest by these digits.
         storage_options: for fsspec.
 
-    Raises `InvalidWriteError` for options that do not fit each other, or not the dataset that is there.
+    Raises `InvalidWriteError` for options that contradict each other or the existing dataset.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class DatasetWriter:
         self._by_key = by_key if self._buckets is None else BucketShards(by_key, self._buckets)
 
     def write(self, batch: Any) -> None:
-        """Write some rows. Nobody sees them before a commit.
+        """Write some rows. They are not visible before a commit.
 
         Args:
             batch: a dictionary of columns, each an array, a tensor of PyTorch, a `Ragged`, or a list of numbers,
@@ -151,7 +150,7 @@ class DatasetWriter:
 
         Threads may write at the same time, in any order.
 
-        Raises `InvalidWriteError` for rows that differ in dtype or shape from those before, or are no tensors.
+        Raises `InvalidWriteError` for rows that differ in dtype or shape from earlier rows, or are not tensors.
         """
         columns, convert = columns_of(batch)
         if not columns:
@@ -264,9 +263,9 @@ class DatasetWriter:
         self._columns[known.name] = known
 
     def finish(self) -> WriteRecord:
-        """Write the last rows, and return what `commit` needs of all rows of this writer, which takes no more of them.
+        """Write the last rows, and return the record of all rows for `commit`. The writer accepts no more rows.
 
-        Nothing is visible yet. Rows that nobody commits are deleted by a write after a week.
+        Nothing is visible yet. Rows that are not committed are deleted by a write after a week.
         """
         with self._guard:
             self._check_open()
@@ -302,21 +301,21 @@ class DatasetWriter:
         raise TypeError("a DatasetWriter stays in its process: make one in each, and send what `finish` returns")
 
     def abort(self) -> None:
-        """Delete what this writer has written and nobody has committed. It may begin again."""
+        """Delete the uncommitted rows of this writer, which can then start again."""
         with self._guard:
             self._shards.discard()
             self._begin()
 
     def commit(self, records: Iterable[WriteRecord] | WriteRecord) -> Manifest:
-        """Make what writers have written part of the dataset, in the order of the records: all of it or nothing.
+        """Add the rows of all records to the dataset, in the order of the records: all or nothing.
 
-        Waits while another write commits. Returns the manifest of the dataset. This writer takes no more rows then.
+        Waits while another write commits. Returns the manifest of the dataset. This writer then accepts no more rows.
 
         Raises:
-            InvalidWriteError: writers differ in dtype or shape of their rows, or these are not those of the dataset; or
-                this writer has rows that no record has.
-            DuplicateKeyError: a key would be twice in a dataset with an index.
-            LostLockError: this process stood still for minutes, so that another write has taken the lock.
+            InvalidWriteError: the dtypes or shapes of the records differ, or differ from the dataset; or
+                this writer has rows that are in no record.
+            DuplicateKeyError: a key would occur twice in a dataset with an index.
+            LostLockError: this process paused for minutes, and another write took the lock.
         """
         found = [records] if isinstance(records, WriteRecord) else list(records)
         for one in found:
@@ -338,7 +337,7 @@ class DatasetWriter:
             return manifest
 
     def discard(self, record: WriteRecord) -> None:
-        """Delete the rows of a record that nobody commits."""
+        """Delete the rows of a record that will not be committed."""
         self._target.delete_folder(record.folder)
         self._target.delete_empty(STAGING)
 

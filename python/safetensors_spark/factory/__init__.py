@@ -1,4 +1,4 @@
-"""Curates datasets of Hugging Face's library: `run(pipeline, dataset, out)`."""
+"""Curates datasets of the Hugging Face library: `run(pipeline, dataset, out)`."""
 
 from safetensors_spark._extras import require
 

@@ -163,7 +163,7 @@ def ask(name: str, operator: Operator, batch: pa.RecordBatch, quarantine: bool) 
         return answer
     lost = LostShardError(
         f"the actor of `{operator.id}` died in {counted(ATTEMPTS, 'attempt')} at a batch of "
-        f"{counted(batch.num_rows, 'row')}. The last one ended with: {told}. Mostly it had no memory left: smaller "
+        f"{counted(batch.num_rows, 'row')}. The last one ended with: {told}. Usually, it ran out of memory: smaller "
         "windows (`window_bytes`) make smaller batches."
     )
     raise with_note(lost, f"In operator `{operator.id}`")

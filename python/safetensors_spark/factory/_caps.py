@@ -1,4 +1,4 @@
-"""How much of a dataset a mixture takes at most."""
+"""Limits on how much of a dataset a mixture takes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from safetensors_spark.factory._errors import ConfigError
 
 @dataclass(frozen=True)
 class Caps:
-    """How much of a dataset is taken at most. The first row that would be more than that ends the dataset.
+    """Limits on how much of a dataset is taken. The first row that would exceed one ends the dataset.
 
     Attributes:
-        rows: how many rows.
-        tokens: how many tokens: of a field of token ids, or of counts.
-        images: how many images: of a field of images, or of lists of them. Null is none.
-        bytes: how many bytes values have: text as UTF-8, numbers, dates and times with 8 bytes each, truth values with
-            one, null with none.
+        rows: the maximum number of rows.
+        tokens: the maximum number of tokens, from a field of token ids, or of counts.
+        images: the maximum number of images, from a field of images, or of lists of them. Null counts as none.
+        bytes: the maximum number of bytes of values: text as UTF-8, numbers, dates and times with 8 bytes each,
+            booleans with one, null with none.
 
-    Raises `TypeError` or `ValueError` for what is no whole number from 0 on.
+    Raises `TypeError` or `ValueError` for a limit that is not a whole number from 0 on.
     """
 
     rows: int | None = None

@@ -52,7 +52,7 @@ def _commit(file: Path | None) -> str | None:
 
 
 def _git(file: Path, *arguments: str) -> str | None:
-    """What Git prints; None if it fails, or is not there."""
+    """What Git prints; None if it fails, or does not exist."""
     command = ["git", "-C", str(file.parent), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

@@ -14,7 +14,7 @@ Edge = tuple[str, str]
 def in_order(stage: str, operators: Sequence[Operator], edges: Sequence[Edge]) -> list[Operator]:
     """The operators, each behind those that edges lead from; of those that could be next, the first that is listed.
 
-    Raises `ConfigError` for ids that no operator has, for edges that go in a circle, and for an operator that uses a
+    Raises `ConfigError` for ids that no operator has, for edges that form a cycle, and for an operator that uses a
     field of another one without a path between them: what it gets would depend on chance.
     """
     by_id = {one.id: one for one in operators}
@@ -23,7 +23,7 @@ def in_order(stage: str, operators: Sequence[Operator], edges: Sequence[Edge]) -
         for name in (begin, end):
             if name not in by_id:
                 raise ConfigError(
-                    f"an edge of stage `{stage}` names `{name}`, which is no operator's id. {meant(name, by_id)}",
+                    f"an edge of stage `{stage}` names `{name}`, which is not an operator's id. {meant(name, by_id)}",
                     ("edges", number),
                 )
         before[end].add(begin)
@@ -33,7 +33,7 @@ def in_order(stage: str, operators: Sequence[Operator], edges: Sequence[Edge]) -
         ready = next((name for name in by_id if name not in above and before[name] <= above.keys()), None)
         if ready is None:
             circle = _circle({name: some for name, some in before.items() if name not in above})
-            raise ConfigError(f"edges of stage `{stage}` go in a circle: {' -> '.join(circle)}.", ("edges",))
+            raise ConfigError(f"edges of stage `{stage}` form a cycle: {' -> '.join(circle)}.", ("edges",))
         above[ready] = before[ready].union(*(above[name] for name in before[ready]))
     ordered = [by_id[name] for name in above]
     _check_fields(stage, ordered, above)

@@ -93,7 +93,7 @@ def _values(name: str, batch: pa.RecordBatch, operator: str) -> pa.Array:
     for step in path:
         if not pa.types.is_struct(found.type) or found.type.get_field_index(step) < 0:
             has = ", ".join(one.name for one in found.type.fields) if pa.types.is_struct(found.type) else "no fields"
-            raise ContractError(f"{operator}: `{name}` is not there: `{parent}` has {has}.")
+            raise ContractError(f"{operator}: `{name}` does not exist: `{parent}` has {has}.")
         # Where the struct is null, the field is, too.
         found, parent = pc.struct_field(found, step), f"{parent}.{step}"
     return found
@@ -108,7 +108,7 @@ def _field(name: str) -> str:
 
 
 def _none(text: str, error: Exception) -> ValueError:
-    if "is no expression of SQL" in str(error):
+    if "is not an expression of SQL" in str(error):
         return ValueError(str(error))
     lines = [line.removeprefix("REASON: ") for line in str(error).splitlines() if line.strip(" ^")]
-    return ValueError(f"`{text}` is no expression of SQL: {lines[-1] if lines else type(error).__name__}")
+    return ValueError(f"`{text}` is not an expression of SQL: {lines[-1] if lines else type(error).__name__}")

@@ -1,4 +1,4 @@
-"""Hooks: what is told while a pipeline runs. They see it, and change nothing of it."""
+"""Hooks: observers of a running pipeline. They cannot change it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 @dataclass(frozen=True)
 class StageStart:
-    """A stage begins, also one of which nothing is left to make.
+    """A stage begins, even if all its shards exist.
 
     Attributes:
-        run_id: of the run, as in the manifests of stages that it makes.
-        folder: of the stage.
-        shards: of its input.
+        run_id: the id of the run, as in the manifests of stages that it computes.
+        folder: the folder of the stage.
+        shards: the number of shards of its input.
     """
 
     pipeline: str
@@ -28,15 +28,15 @@ class StageStart:
 
 @dataclass(frozen=True)
 class PartitionEnd:
-    """This run has made a shard of a stage: its files are there, and the stage's manifest does not name them yet.
+    """This run has finished a shard of a stage: its files exist, but the stage's manifest does not name them yet.
 
     Attributes:
         shard: its number in the input of the stage.
-        rows_in: rows that it was made of.
-        rows_out: rows that are left.
-        paths: of the Parquet files of rows that are left; none where no row is.
-        dropped_paths: of the Parquet files of rows that were dropped.
-        seconds: that its task took.
+        rows_in: the number of input rows.
+        rows_out: the number of output rows.
+        paths: the Parquet files of output rows; none if there are no rows.
+        dropped_paths: the Parquet files of dropped rows.
+        seconds: the duration of its task.
     """
 
     pipeline: str
@@ -52,11 +52,11 @@ class PartitionEnd:
 
 @dataclass(frozen=True)
 class StageFiles:
-    """All shards of a stage are there, and its manifest is about to be written.
+    """All shards of a stage are finished, and its manifest is about to be written.
 
     Attributes:
-        folder: of the stage.
-        paths: of the Parquet files of rows that are left, in their order, also those that earlier runs have made.
+        folder: the folder of the stage.
+        paths: the Parquet files of output rows, in their order, including those of earlier runs.
     """
 
     pipeline: str
@@ -68,12 +68,12 @@ class StageFiles:
 
 @dataclass(frozen=True)
 class StageEnd:
-    """A stage is whole.
+    """A stage is complete.
 
     Attributes:
-        folder: of the stage.
-        shards_made: how many shards this run has made; 0 where all were there.
-        seconds: from its start.
+        folder: the folder of the stage.
+        shards_made: the number of shards that this run computed; 0 if all existed.
+        seconds: the time since its start.
         manifest: a copy of the stage's manifest.
     """
 
@@ -87,15 +87,15 @@ class StageEnd:
 
 
 class Hook(BaseModel):
-    """Is told how a run proceeds. Subclass it, and define those of the methods that you need.
+    """Observes a run. Subclass it, and define the methods that you need.
 
-    Fields are its options, as those of operators; what changes is kept in fields, or in a `PrivateAttr` of pydantic.
-    A hook stays in the process that has called `run`, and is called there between tasks: while it works, no further
-    task begins, and where it hangs, the run does. What it raises is one warning, and the run goes on.
+    Fields are its options, like those of operators; keep mutable state in fields, or in a `PrivateAttr` of pydantic.
+    A hook runs in the process that called `run`, between tasks: while it works, no further
+    task begins, and if it hangs, the run hangs. If it raises, there is one warning, and the run continues.
 
     Attributes:
         type: the name of the class in configurations.
-        name: of this instance, in warnings.
+        name: the name of this instance, in warnings.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -108,10 +108,10 @@ class Hook(BaseModel):
         """A stage begins."""
 
     def on_partition_end(self, event: PartitionEnd) -> None:
-        """A shard was made. Shards come in the order in which they are made; those of earlier runs do not come."""
+        """A shard is finished. Called in the order in which shards finish, not for shards of earlier runs."""
 
     def profiles(self, event: StageFiles) -> Iterable[str]:
-        """Paths of what it has written about a stage, within the stage's folder, such as `profiles/mine.bin`.
+        """Paths of the files that it wrote about a stage, within the stage's folder, such as `profiles/mine.bin`.
 
         They begin with `profiles/`. The stage's manifest names them, and files in that folder which it does not name
         are deleted.
@@ -119,7 +119,7 @@ class Hook(BaseModel):
         return ()
 
     def on_stage_end(self, event: StageEnd) -> None:
-        """A stage is whole. Not called of a stage that fails."""
+        """A stage is complete. Not called for a stage that fails."""
 
     def __str__(self) -> str:
         return self.name or self.type or type(self).__name__

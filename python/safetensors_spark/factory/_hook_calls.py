@@ -67,7 +67,7 @@ class HookCalls:
             self._failures[place] += 1
             if self._failures[place] == 1:
                 _LOGGER.warning(
-                    "The hook `%s` has failed in `%s` of stage `%s`, and the run goes on: %s",
+                    "The hook `%s` has failed in `%s` of stage `%s`, and the run continues: %s",
                     self._names[place], name, event.stage, _told(error),
                 )  # fmt: skip
             return None
@@ -82,7 +82,7 @@ def _told(error: BaseException) -> str:
 
 
 def _checked(hook: Hook) -> Callable[[StageFiles], list[str]]:
-    """Its profiles. Raises `ValueError` for one that is no file in the stage's folder of profiles."""
+    """Its profiles. Raises `ValueError` for one that is not a file in the stage's folder of profiles."""
 
     def profiles(event: StageFiles) -> list[str]:
         # A copy, as the hook may change what it gets.

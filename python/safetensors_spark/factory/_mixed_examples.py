@@ -118,7 +118,7 @@ class _Shard:
                 state["rows"] += 1
                 yield f"{self._number}_{state['draws']}", row
             elif self._recipe.stopping == "first_exhausted" or all(state["ended"]):
-                # Nor does a state that is taken now go on.
+                # Nor does a state that is taken now continue.
                 state["closed"] = [True] * len(self._streams)
 
     def _draw(self) -> int | None:

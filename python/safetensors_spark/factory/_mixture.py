@@ -1,4 +1,4 @@
-"""Several datasets of Hugging Face's library as one stream, by weights."""
+"""Several datasets of the Hugging Face library as one stream, by weights."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def mix(
     tokens: str = "token_count",
     images: str = "image",
 ) -> Any:
-    """Several datasets in one stream, a `datasets.IterableDataset`, whose next row is drawn by weights.
+    """Several datasets in one stream, a `datasets.IterableDataset`, whose rows are drawn by weights.
 
         mixed = mix([(web, 0.7), (code, 0.3, Caps(rows=100_000))], seed=1)
 
-    Nothing is shuffled: rows of each dataset keep their order. The stream has shards, which tasks of the factory and
-    workers of a DataLoader divide. A shard takes a part of each dataset and draws by itself, so its rows depend on
-    `seed` and its number alone. `state_dict` and `load_state_dict` of the stream go on at the row where it was.
+    Nothing is shuffled: rows of each dataset keep their order. The stream has shards, which are divided among tasks of
+    the factory and workers of a DataLoader. A shard takes a part of each dataset and draws independently, so its rows
+    depend only on `seed` and its number. The stream's `state_dict` and `load_state_dict` resume at the same row.
 
     Args:
-        datasets: pairs of a dataset, with or without streaming, and its weight; and what is taken of it at most. The
+        datasets: pairs of a dataset, with or without streaming, and its weight; optionally with `Caps`. The
             sum of weights need not be 1. A weight may be a function of the step, such as one of a `Curriculum`. A cap
-            is divided evenly among shards: it is never exceeded, and not reached where a shard has less of the dataset
+            is divided evenly among shards: it is never exceeded, and not reached if a shard has less of the dataset
             than its part.
-        seed: decides which dataset each row is of.
-        stopping: `first_exhausted` ends when a row is drawn of a dataset that has no more; `all_exhausted` begins such
-            a dataset again until each has ended once; `all_exhausted_without_replacement` takes each row once. A
-            dataset whose cap is reached has ended and does not begin again. Where all that are left have the weight 0,
-            the stream ends. `all_exhausted` takes no functions as weights: nobody knows whether a dataset would end.
-        shards: how many the stream has; by default as many as the stream with the fewest, and one if there are only
-            datasets in memory. Each shard ends by itself, and goes through all steps of a curriculum.
-        step_samples: how many rows of all shards together a step has. A shard counts its own rows, times the number of
-            shards.
+        seed: decides which dataset each row is from.
+        stopping: `first_exhausted` ends when a row is drawn from a dataset that has no more; `all_exhausted` starts
+            such a dataset again until each has ended once; `all_exhausted_without_replacement` takes each row once. A
+            dataset whose cap is reached has ended and does not start again. If all remaining datasets have weight 0,
+            the stream ends. `all_exhausted` does not accept functions as weights: a dataset might never end.
+        shards: the number of shards of the stream; by default as many as the stream with the fewest, and one if there
+            are only datasets in memory. Each shard ends independently, and runs all steps of a curriculum.
+        step_samples: the number of rows in a step, of all shards together. A shard counts its own rows, times the
+            number of shards.
         tokens: the field that caps of tokens count: lists of token ids, or counts.
         images: the field that caps of images count.
 
-    Raises `ConfigError` for datasets with other columns or types than the first one, and for shards that a dataset
-    cannot be divided into; `TypeError` and `ValueError` for other arguments.
+    Raises `ConfigError` for datasets whose columns or types differ from the first one, and if a dataset
+    cannot be divided into the shards; `TypeError` and `ValueError` for other arguments.
     """
     from datasets import DatasetInfo, IterableDataset
 

@@ -1,7 +1,7 @@
-"""Operators: what a stage does with its rows, in five kinds.
+"""Operators: the steps of a stage, in five kinds.
 
-An operator gets a batch of Arrow and returns columns, or a mask, but never a table. The runtime builds the table from
-what it returns, so a score cannot drop a row and a filter cannot add a field.
+An operator gets an Arrow batch and returns columns, or a mask, but never a table. The runtime builds the table from
+the result, so a score cannot drop a row and a filter cannot add a field.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Operator(BaseModel):
     Attributes:
         type: the name of the class in configurations.
         version: changes when results change for the same parameters.
-        id: of this instance, unique in its stage.
-        gpus: of each process that runs it.
-        concurrency: how many actors run it on Ray, during its stage.
+        id: the id of this instance, unique in its stage.
+        gpus: the GPUs of each process that runs it.
+        concurrency: the number of actors that run it on Ray, during its stage.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,7 +62,7 @@ class Operator(BaseModel):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What decides its results: type, version and parameters, as a manifest records them."""
+        """Everything that determines its results: type, version and parameters, as a manifest records them."""
         return {"type": self.type, "version": self.version} | self.model_dump(mode="json", exclude=set(RESOURCES))
 
     def __fingerprint__(self) -> str:
@@ -75,12 +75,12 @@ class Operator(BaseModel):
 
     @property
     def writes(self) -> Mapping[str, pa.DataType]:
-        """The fields that it returns, with their types; none of a filter."""
+        """The fields that it returns, with their types; none for a filter."""
         return {}
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files and folders that it reads beside its rows, such as a model: other content is another operator."""
+        """Other files and folders that it reads, such as a model: if their content changes, the operator changes."""
         return ()
 
     @property
@@ -89,9 +89,9 @@ class Operator(BaseModel):
         return ()
 
     def load(self) -> None:
-        """Make what is expensive, such as a model, once in each process, before the first batch.
+        """Load expensive objects, such as a model, once in each process, before the first batch.
 
-        Keep it in a private attribute (`_model: Any = PrivateAttr()`). Only workers load, on a copy of the operator.
+        Keep them in a private attribute (`_model: Any = PrivateAttr()`). Only workers load, on a copy of the operator.
         """
 
 
@@ -121,7 +121,7 @@ class Filter(Operator):
     kind = "filter"
 
     def reasons(self, batch: pa.RecordBatch) -> pa.Array:
-        """For each row why it is dropped, as text; null for a row that is kept."""
+        """For each row the reason why it is dropped, as text; null for a row that is kept."""
         raise NotImplementedError
 
     @property
@@ -151,9 +151,9 @@ class Keys:
 
 
 class Deduplicator(Operator):
-    """Drops rows that are duplicates of earlier ones, anywhere in the dataset. It is the first operator of its stage.
+    """Drops rows that are duplicates of earlier rows anywhere in the dataset. It is the first operator of its stage.
 
-    Of rows that hang together, each a duplicate of another one, the first is kept.
+    In each group of connected duplicates, the first row is kept.
     """
 
     kind = "filter"
@@ -180,12 +180,12 @@ class Deduplicator(Operator):
         return found[found[:, 0] != found[:, 1]]
 
     def are_similar(self, some: Any, others: Any) -> Any:
-        """Of pairs of signatures, whether their rows are duplicates."""
+        """For pairs of signatures, whether their rows are duplicates."""
         raise NotImplementedError
 
 
 class Refiner(Operator):
-    """Changes fields that are there. It keeps every row."""
+    """Changes existing fields. It keeps every row."""
 
     kind = "refiner"
 
@@ -196,11 +196,11 @@ class Refiner(Operator):
 
 @dataclass(frozen=True)
 class NewRows:
-    """What a generator returns that makes rows.
+    """The result of a generator that makes rows.
 
     Attributes:
-        parents: of each new row, the number of the row of the batch whose other fields it gets.
-        columns: of the new rows, for each field of `writes`.
+        parents: for each new row, the number of the row of the batch from which it gets its other fields.
+        columns: the columns of the new rows, for each field of `writes`.
     """
 
     parents: Any
@@ -208,10 +208,10 @@ class NewRows:
 
 
 class Generator(Operator):
-    """Makes new fields, or new rows, which stand behind the row that they are made of.
+    """Makes new fields, or new rows, which follow the row that they are made from.
 
     Attributes:
-        seed: of what is random. The same seed, row and version give the same result, wherever the row is processed.
+        seed: the random seed. The same seed, row and version give the same result, wherever the row is processed.
     """
 
     kind = "generator"

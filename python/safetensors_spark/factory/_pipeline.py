@@ -1,4 +1,4 @@
-"""A pipeline: stages, each of operators. It says what is done, and does nothing."""
+"""A pipeline: stages of operators. It only describes the work."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Stage:
-    """Operators that run on each row, one after the other. Its output is files and their manifest.
+    """Operators that run on each row in sequence. The output is files and their manifest.
 
-    Operators without an id get one of their type and their number among those of the type: `word_count_1`.
+    Operators without an id get one from their type and their number among those of the type: `word_count_1`.
 
     Attributes:
-        operators: in the order in which they run: as they are listed, or as edges say.
-        on_error: what becomes of a row for which an operator raises.
-        provenance: whether each row tells its scores, tags and versions of operators.
+        operators: the operators in the order in which they run: as listed, or as edges say.
+        on_error: what to do with a row for which an operator raises.
+        provenance: whether each row records its scores, tags and versions of operators.
 
-    Raises `ConfigError` for ids that are not unique, names that cannot be those of a folder, and edges that tell no
+    Raises `ConfigError` for ids that are not unique, names that are not valid for a folder, and edges that define no
     order.
     """
 
@@ -56,18 +56,20 @@ class Stage:
         """A stage.
 
         Args:
-            edges: pairs of ids, of which the first one's operator is before the second one's. By default each is
-                before the next one in the list.
-            on_error: `raise` ends the run with what an operator raises. `quarantine` drops the rows that it raises for,
-                with the error as the reason, and goes on.
-            provenance: add `__fdf__/scores`, `__fdf__/tags` and `__fdf__/operator_versions` to each row, in which those
-                of earlier stages stay: for rows that will be mixed with others. Without, fields of scores and the
-                manifest tell the same.
+            edges: pairs of ids: the first operator runs before the second. By default each runs before the next one in
+                the list.
+            on_error: `raise` ends the run with the operator's exception. `quarantine` drops the rows that it raises
+                for, with the error as the reason, and continues.
+            provenance: add `__fdf__/scores`, `__fdf__/tags` and `__fdf__/operator_versions` to each row, in addition to
+                those of earlier stages: for rows that will be mixed with others. Without it, only fields of scores and
+                the manifest have this information.
         """
         if on_error not in get_args(OnError):
             raise ConfigError(f"`on_error` is {on_error!r}, expected 'raise' or 'quarantine'.", ("on_error",))
         if not _NAME.fullmatch(name) or name == PIPELINE:
-            raise ConfigError(f"{name!r} is no name of a stage: expected letters, digits, `_`, `.` and `-`.", ("name",))
+            raise ConfigError(
+                f"{name!r} is not a valid stage name: expected letters, digits, `_`, `.` and `-`.", ("name",)
+            )
         named = tuple(_named(name, operators))
         for one in named[1:]:
             if isinstance(one, Deduplicator):
@@ -121,7 +123,7 @@ def _content(operator: Operator, path: str) -> list[tuple[str, str]]:
     """The digests of a file, or of the files in a folder."""
     place = Path(path).expanduser()
     if not place.exists():
-        raise ConfigError(f"{path}, which `{operator.id}` reads, is not there.")
+        raise ConfigError(f"{path}, which `{operator.id}` reads, does not exist.")
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
     return [(str(file.relative_to(place)), _digest(file)) for file in files]
 
@@ -146,7 +148,7 @@ def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:
         )
         if one.id in seen:
             raise ConfigError(
-                f"stage `{stage}` has two operators with the id `{one.id}`. Give each one of its own.",
+                f"stage `{stage}` has two operators with the id `{one.id}`. Give each its own id.",
                 ("operators", number, "id"),
             )
         seen.add(one.id)
@@ -155,9 +157,9 @@ def _named(stage: str, operators: Iterable[Operator]) -> Iterable[Operator]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A recipe: stages, of which each gets the rows that the one before has left.
+    """A recipe: a sequence of stages, each of which gets the output rows of the previous one.
 
-    Raises `ConfigError` if two stages have one name, or there is none.
+    Raises `ConfigError` if two stages have the same name, or there is no stage.
     """
 
     name: str
@@ -166,7 +168,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigError(
-                f"{self.name!r} is no name of a pipeline: expected letters, digits, `_`, `.` and `-`.", ("name",)
+                f"{self.name!r} is not a valid pipeline name: expected letters, digits, `_`, `.` and `-`.", ("name",)
             )
         if not self.stages:
             raise ConfigError(f"pipeline `{self.name}` has no stage.")
@@ -181,7 +183,7 @@ class Pipeline:
 
 
 def differences(before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What differs between the operators of two configurations, in words."""
+    """The differences between the operators of two configurations, as text."""
     old, new = ({str(one["id"]): one for one in some} for some in (before, now))
     found = [f"operator `{name}` is new" for name in new if name not in old]
     found += [f"operator `{name}` is gone" for name in old if name not in new]

@@ -1,4 +1,4 @@
-"""Where a run's files are: on this machine, or where a URL of fsspec points."""
+"""Where a run's files are: on this machine, or where an fsspec URL points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run would do: its physical plan."""
+"""The physical plan of a run."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from safetensors_spark.pipeline import Backend, create_backend
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What a run would do for a stage.
+    """The plan of a stage.
 
     Attributes:
-        folder: where its files and its manifest are.
-        shards: how many tasks there are; None if a stage before has to tell.
-        rows: of the input; None if that is not known.
-        made: how many shards are there already.
-        changes: what differs from what is there, for which a run is refused.
+        folder: the folder of its files and its manifest.
+        shards: the number of tasks; None if it depends on an earlier stage.
+        rows: the number of input rows; None if unknown.
+        made: the number of finished shards.
+        changes: differences from the existing stage, which make the run fail.
         work: what would be done, and why.
-        placements: of each operator, whether it takes GPUs, and how many actors it has.
-        fields: of the rows that it leaves.
+        placements: for each operator, whether it takes GPUs, and how many actors it has.
+        fields: the fields of its output rows.
     """
 
     name: str
@@ -47,7 +47,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """What a run would do. Its text tells all of it."""
+    """The plan of a run. Its text shows all of it."""
 
     pipeline: str
     source: str
@@ -94,7 +94,7 @@ def plan(
     shard_bytes: int = SHARD_BYTES,
     file_bytes: int = FILE_BYTES,
 ) -> PhysicalPlan:
-    """What `run` would do with the same arguments. It writes nothing.
+    """The plan of `run` with the same arguments. It writes nothing.
 
     Raises `ContractError` for an operator that does not fit the rows.
     """
@@ -132,21 +132,26 @@ def plan(
 
 def _told(work: StageWork, is_known: bool) -> str:
     if work.changes:
-        return f"REFUSED: it was made in another way: {'; '.join(work.changes)}. The mode `overwrite` makes it again"
+        changes = "; ".join(work.changes)
+        return f"REFUSED: it was made with another configuration: {changes}. The mode `overwrite` computes it again"
     if work.mode == "overwrite":
-        return "all of it is made, and replaces what is there: the mode is `overwrite`"
+        return "all shards are computed, and replace the old stage: the mode is `overwrite`"
     if work.stage.deduplicator is not None:
-        return "what is made is known when keys of all rows are compared; keys that are there are not computed again"
+        return "the comparison of all keys decides which shards are computed; existing keys are not computed again"
     if not is_known:
-        return "what is made is known when the stage before is made" if work.before else "all of it is made"
+        return "the previous stage decides which shards are computed" if work.before else "all shards are computed"
     if work.before is None:
-        return "all of it is made: there is no manifest. Shards that a broken run has finished are not made again"
+        return "all shards are computed: there is no manifest. Finished shards of an interrupted run are kept"
     missing, count = work.records.count(None), len(work.records)
     if missing:
-        return f"{missing:,} of {counted(count, 'shard')} are made: their rows are new or have changed"
+        return f"{missing:,} of {counted(count, 'shard')} are computed: their rows are new or have changed"
     if not work.is_whole:
-        return f"no shard is made, but shards leave the output: of {len(work.before['shards']):,}, {count:,} are left"
-    return f"nothing is made: {counted(count, 'shard')} of the same rows are there, by the same configuration and code"
+        return (
+            f"no shard is computed, but shards leave the output: {count:,} of {len(work.before['shards']):,} are left"
+        )
+    return (
+        f"nothing is computed: {counted(count, 'shard')} of the same rows exist, with the same configuration and code"
+    )
 
 
 def _cells(operator: Operator, place: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Operators and hooks by their types.
 
-A package offers operators as entry points of the group `safetensors_spark.factory.operators`, and hooks as those of
-`safetensors_spark.factory.hooks`, named by their types. A class of the user's own is known once `register` has seen it.
+A package provides operators as entry points of the group `safetensors_spark.factory.operators`, and hooks as those of
+`safetensors_spark.factory.hooks`, named by their types. Register your own class with `register`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _C = TypeVar("_C")
 
 
 def register(found: _C) -> _C:
-    """Make a class of operators or hooks known to configurations, by its `type`. Used as a decorator.
+    """Make a class of operators or hooks available to configurations, by its `type`. Used as a decorator.
 
-    Raises `ConfigError` if another class has the type already.
+    Raises `ConfigError` if another class already has the type.
     """
     (HOOKS if isinstance(found, type) and issubclass(found, Hook) else OPERATORS).register(found)
     return found
 
 
 def operator_types() -> list[str]:
-    """The types of all operators that are known, sorted."""
+    """The types of all known operators, sorted."""
     return OPERATORS.names()
 
 

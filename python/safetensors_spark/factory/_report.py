@@ -36,7 +36,7 @@ class Report:
         return json.dumps(asdict(self), indent=1)
 
     def __repr__(self) -> str:
-        rows = "nothing is made yet"
+        rows = "nothing is finished yet"
         if self.stages:
             rows = f"{self.stages[0].rows_in:,} rows in, {self.stages[-1].rows_out:,} out"
         return f"<Report of {printable(self.pipeline)}: {counted(len(self.stages), 'stage')}, {rows}>"
@@ -83,8 +83,8 @@ def _told(out: str | os.PathLike[str], place: str) -> tuple[str, list[str]]:
         return str(told["pipeline"]), [str(name) for name in told["stages"]]
     except (ValueError, LookupError, TypeError):
         raise ConfigError(
-            f"{file} is damaged: it names no pipeline and its stages. Run the pipeline again, which rewrites it and "
-            "makes no stage that is there."
+            f"{file} is damaged: it does not name a pipeline and its stages. Run the pipeline again, which rewrites it "
+            "and keeps finished stages."
         ) from None
 
 

@@ -26,7 +26,7 @@ text { fill: currentColor; font: 9px system-ui, sans-serif; }
 def page(pipeline: str, stages: Sequence[StageReport]) -> str:
     """The whole page."""
     name = escape(pipeline)
-    body = "\n".join(part for stage in stages for part in _stage(stage)) or "<p>No stage is whole yet.</p>"
+    body = "\n".join(part for stage in stages for part in _stage(stage)) or "<p>No stage is complete yet.</p>"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style>\n</head>\n'

@@ -101,7 +101,7 @@ def _counted(folder: str, files: Sequence[str], only: Mapping[str, frozenset[str
 
 
 def _parts(reason: str) -> tuple[str, list[str]]:
-    """What of a reason is no number, and its numbers. What follows a colon is of single rows."""
+    """What of a reason is not a number, and its numbers. What follows a colon is of single rows."""
     rule = "duplicate" if reason.startswith("duplicate of ") else reason.partition(":")[0][:1000]
     rule = rule.replace(_PLACE, "")
     return _NUMBER.sub(_PLACE, rule), _NUMBER.findall(rule)

@@ -33,7 +33,7 @@ def histogram(files: Sequence[str], name: str) -> Histogram | None:
             least, most = min(least, values.min()), max(most, values.max())
     if least > most:
         return Histogram(name, (), (), nulls)
-    # By halves: the range of the largest numbers is no number.
+    # By halves: the range of the largest numbers is not a number.
     edges = np.linspace(least / 2, most / 2, _BINS + 1) * 2 if most > least else np.array([least, np.inf])
     counts = np.zeros(len(edges) - 1, np.int64)
     for values, _ in _numbers(files, name):

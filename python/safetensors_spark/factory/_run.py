@@ -1,4 +1,4 @@
-"""Runs a pipeline, stage by stage. What an earlier run has made of the same rows in the same way is not made again."""
+"""Runs a pipeline, stage by stage. Results of an earlier run with the same rows and configuration are reused."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ def run(
     shard_bytes: int = SHARD_BYTES,
     file_bytes: int = FILE_BYTES,
 ) -> Any:
-    """Run a pipeline on a dataset of Hugging Face's library. Returns what is left, as such a dataset.
+    """Run a pipeline on a dataset of the Hugging Face library. Returns the resulting dataset.
 
     Args:
         dataset: a `datasets.Dataset`, or an `IterableDataset`, for which an `IterableDataset` is returned.
-        out: the folder in which each stage has one, with its files and their manifest.
-        mode: `incremental` goes on from what an earlier run of the same pipeline has made. `overwrite` makes all
-            stages again, and replaces each when the new one is whole.
-        backend: where tasks run; by default processes of this machine.
-        hooks: are told how the run proceeds, and change nothing of it.
+        out: the output folder. Each stage has a folder in it, with its files and their manifest.
+        mode: `incremental` continues from the results of an earlier run of the same pipeline. `overwrite` computes all
+            stages again, and replaces each when the new one is complete.
+        backend: where tasks run; by default processes on this machine.
+        hooks: observe the run, and do not change it.
         window_bytes: about how many bytes of rows a task has in memory.
-        shard_bytes: about how many bytes of a `Dataset` are a task's. A stream has shards of its own.
-        file_bytes: how many bytes of Arrow a file has at most.
+        shard_bytes: about how many bytes of a `Dataset` a task processes. A stream has its own shards.
+        file_bytes: the maximum size of a file, in bytes of Arrow.
 
     Raises:
-        ContractError: an operator does not fit the rows, or does what its kind may not do.
+        ContractError: an operator does not fit the rows, or does something that its kind does not allow.
         PipelineBusyError: another run works in the folder.
-        ChangedStageError: in incremental mode, a stage was made by another configuration or by other code.
+        ChangedStageError: in incremental mode, a stage was made with another configuration or other code.
     """
     import datasets
 
@@ -108,10 +108,10 @@ def run_stages(
     shard_bytes: int = SHARD_BYTES,
     last: str | None = None,
 ) -> tuple[list[InputShard], Any]:
-    """Make stages. Returns the files of the last one, and the schema of their rows.
+    """Compute stages. Returns the files of the last one, and the schema of their rows.
 
     Args:
-        last: the name of the last stage to make; by default all are made.
+        last: the name of the last stage to compute; by default all.
     """
     calls = HookCalls(hooks)
     shards, works = stage_works(pipeline, dataset, out, mode, sizes, shard_bytes)
@@ -161,7 +161,7 @@ def stage_works(
 
 
 def features_behind(stage: Stage, features: Any) -> Any:
-    """The features of the rows that a stage leaves. Raises `ContractError` for an operator that does not fit."""
+    """The features of a stage's output rows. Raises `ContractError` for an operator that does not fit."""
     from datasets import Features
     from datasets.features.features import generate_from_arrow_type
 
@@ -185,7 +185,7 @@ def features_behind(stage: Stage, features: Any) -> Any:
 
 
 def _tell(pipeline: Pipeline, place: str) -> None:
-    """Write which stages there are, in which order, for reports."""
+    """Record the stages and their order, for reports."""
     told = {"pipeline": pipeline.name, "stages": [stage.name for stage in pipeline.stages]}
     target = open_target(place)
     target.replace(PIPELINE, f"{PIPELINE}.draft", [json.dumps(told, indent=1).encode()], lambda: None)
@@ -204,7 +204,7 @@ def _compared(work: StageWork, shards: list[InputShard], backend: Backend) -> li
 
 
 def _run_stage(work: StageWork, run_id: str, backend: Backend, watch: StageWatch, seconds: float) -> dict[str, Any]:
-    """Make what is not there of a stage. Returns its manifest.
+    """Compute the missing shards of a stage. Returns its manifest.
 
     Args:
         seconds: in which its rows were compared, where it begins with that.

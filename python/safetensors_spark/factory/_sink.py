@@ -24,7 +24,7 @@ def sink_of(sink: ParquetSink | SafetensorsSink) -> Callable[[Any], object]:
     for name in sink.options:
         if name not in known:
             raise ConfigError(
-                f"`{name}` is no option of the sink `safetensors`. {meant(name, known)}", ("sink", "options")
+                f"`{name}` is not an option of the sink `safetensors`. {meant(name, known)}", ("sink", "options")
             )
     if (mode := sink.options.get("mode", "error")) not in get_args(SaveMode):
         raise ConfigError(

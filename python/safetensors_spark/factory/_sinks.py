@@ -42,18 +42,18 @@ def to_safetensors(
     bytes `[height, width, 3]`, which must be alike in size. Text, bytes, dates and times, numbers and truth values stay
     what they are. The format has no null, and no structs.
 
-    Tasks write shards, and one commit shows them all. The same call again goes on where it was interrupted, and writes
+    Tasks write shards, and one commit shows them all. The same call again resumes where it was interrupted, and writes
     nothing when all is there.
 
     Args:
         dataset: a `datasets.Dataset` or `IterableDataset`.
-        path: a directory, or a URL of fsspec.
+        path: a directory, or an fsspec URL.
         columns: those to write; by default all.
         tokens: with `block`, the column of token ids; it is the only one that is written.
         block: cut the tokens of all rows into blocks of this length. What is left at the end of each shard of the
             input is not written.
         mode: `error` if there is a dataset, `overwrite`, or `append`.
-        backend: where tasks run; by default processes of this machine.
+        backend: where tasks run; by default processes on this machine.
         shard_bytes: about how many bytes of a `Dataset` a task reads. A stream has shards of its own.
         options: of `safetensors_spark.dataset.DatasetWriter`, such as `batch_size` or `dtype`.
 

@@ -14,7 +14,7 @@ from safetensors_spark.factory._stream_shards import is_sum_of_shards
 from safetensors_spark.factory._stream_version import version_of_stream
 from safetensors_spark.pipeline._source import SourceShard
 
-# Rows that are asked for at a time of a stream, whose rows have sizes that are not known.
+# Rows that are requested at a time of a stream, whose rows have sizes that are not known.
 _ROWS = 256
 
 
@@ -170,7 +170,7 @@ def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
     """The shards of a dataset: of a stream its own, if their rows are the stream's; else ranges of rows of about so
     many bytes.
 
-    Raises `TypeError` for what is no dataset of Hugging Face's library.
+    Raises `TypeError` for what is not a dataset of Hugging Face's library.
     """
     import datasets
 
@@ -187,8 +187,8 @@ def shards_of(dataset: Any, shard_bytes: int) -> list[InputShard]:
         raise TypeError(f"a pipeline takes a datasets.Dataset or IterableDataset, not {type(dataset).__name__}")
     if dataset.format["type"] == "custom":
         raise ConfigError(
-            "the dataset has a transform, which is applied when rows are looked at and is no part of them. Apply it by "
-            "`map`, or take it off by `reset_format`."
+            "the dataset has a transform, which is applied when rows are accessed and is not part of them. Apply it "
+            "with `map`, or remove it with `reset_format`."
         )
     if not len(dataset):
         return []

@@ -87,12 +87,12 @@ class StageWork:
 
     @cached_property
     def before(self) -> dict[str, Any] | None:
-        """The manifest of what is there, if that is to go on."""
+        """The manifest of what is there, if that is to continue."""
         return read_manifest(self.folder) if self.mode == "incremental" else None
 
     @cached_property
     def changes(self) -> list[str]:
-        """What differs between what is there and what would be made, in words."""
+        """The differences between the existing stage and this one, as text."""
         if self.before is None or self.before["config_hash"] == self.config:
             return []
         found = differences(self.before["config"], self.head["config"])
@@ -105,7 +105,7 @@ class StageWork:
 
     @cached_property
     def records(self) -> list[dict[str, Any] | None]:
-        """For each shard the record of what an earlier run has made of it; None for one that is to be made."""
+        """For each shard the record of an earlier run; None for a shard to compute."""
         kept = {} if self.before is None else {record["shard"]: record for record in self.before["shards"]}
         # Names of files have the number of the shard, so a shard in another place is made again.
         found = [kept.get(number) for number in range(len(self.shards))]
@@ -116,15 +116,16 @@ class StageWork:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is there, and nothing else."""
+        """Whether all shards exist, and no others."""
         return self.before is not None and None not in self.records and len(self.records) == len(self.before["shards"])
 
     def check(self) -> None:
-        """Raise `ChangedStageError` if what is there was made in another way."""
+        """Raise `ChangedStageError` if the existing stage was made with another configuration."""
         if self.changes:
             raise ChangedStageError(
-                f"stage `{self.stage.name}` in {self.folder} was made in another way: {'; '.join(self.changes)}. "
-                "Run it with mode='overwrite' to make it again, or write to another folder."
+                f"stage `{self.stage.name}` in {self.folder} was made with another configuration: "
+                f"{'; '.join(self.changes)}. Run it with mode='overwrite' to compute it again, or write to another "
+                "folder."
             )
 
 

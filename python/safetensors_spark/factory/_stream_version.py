@@ -56,7 +56,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _file_version(text: str) -> str:
-    """Size and time of a file of this machine; the names of others, such as those of the Hub, have a revision."""
+    """Size and time of a local file; the names of others, such as those of the Hub, have a revision."""
     try:
         found = Path(text).stat()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How long the last run took that made shards of a stage. It is no part of what the stage is."""
+"""How long the last run took that made shards of a stage. It is not part of what the stage is."""
 
 from __future__ import annotations
 

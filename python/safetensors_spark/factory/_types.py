@@ -108,7 +108,7 @@ class Types(Generic[_T]):
 
     def _check(self, found: Any, name: str | None, origin: str) -> None:
         if not isinstance(found, type) or not issubclass(found, self._base):
-            raise ConfigError(f"{origin} is no class of {self._noun}s: expected a subclass of {self._expected}.")
+            raise ConfigError(f"{origin} is not a class of {self._noun}s: expected a subclass of {self._expected}.")
         own = getattr(found, "type", None)
         if not isinstance(own, str) or not own or not hasattr(found, self._needs):
             raise ConfigError(f"{found.__name__} needs a `type`, and is a subclass of {self._expected}.")

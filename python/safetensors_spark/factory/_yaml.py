@@ -189,5 +189,5 @@ def _scalar(node: yaml.ScalarNode, kind: str) -> Any:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise _SlipError(node, "the text has half of a surrogate pair, which is no character") from None
+            raise _SlipError(node, "the text has half of a surrogate pair, which is not a character") from None
     return text

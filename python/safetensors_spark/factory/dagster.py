@@ -86,7 +86,7 @@ def dagster_assets(
     """The stages of a pipeline as assets, each of which depends on the one before.
 
     They are one definition, whose op calls `run` once: what is there of the same rows and recipe is not made again. If
-    only some stages are selected, the others up to the last of these are made too where they are not there. The run's
+    only some stages are selected, the others up to the last of these are made too where they do not exist. The run's
     configuration takes `mode`, as `run` does. Materializations tell rows, shards, seconds, and where the files are.
     When a stage fails, those before it are materialized.
 

@@ -1,10 +1,10 @@
-"""Datasets in MLflow's tracking: what a run has read, and the way back to it. Needs the extra `mlflow`, and no Spark.
+"""Datasets in MLflow: log the dataset that a run reads, and open it again. Needs the extra `mlflow`, not Spark.
 
     with mlflow.start_run():
         log_dataset("points")
 
-MLflow finds this package by itself: `mlflow.data.from_safetensors(path)` makes the dataset, and
-`mlflow.data.get_source(run.inputs.dataset_inputs[0]).load()` brings it back. Paths may be URLs of fsspec, with the
+MLflow finds this package automatically: `mlflow.data.from_safetensors(path)` makes the dataset, and
+`mlflow.data.get_source(run.inputs.dataset_inputs[0]).load()` loads it again. Paths may be fsspec URLs, with the
 extra `remote`. Nothing is scanned: everything that is logged comes from the manifest.
 """
 

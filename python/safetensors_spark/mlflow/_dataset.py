@@ -23,7 +23,7 @@ _SCHEMA_CHARACTERS = 1_048_575
 
 
 class SafetensorsDataset(Dataset):
-    """A dataset as MLflow logs it. Its digest is the id of the commit that wrote it, and new with every write."""
+    """A dataset as MLflow logs it. Its digest is the id of the commit that wrote it, and changes with every write."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ def from_safetensors(
     *,
     storage_options: StorageOptions | None = None,
 ) -> SafetensorsDataset:
-    """The dataset at a path, or at a URL of fsspec, which `storage_options` are for; they are not logged.
+    """The dataset at a path, or at an fsspec URL, which `storage_options` are for; they are not logged.
 
     Raises:
         FileNotFoundError: the path has no manifest.
@@ -94,7 +94,7 @@ def log_dataset(
     """Log the dataset at `path` as an input of a run.
 
     Args:
-        path: a folder that Spark wrote, or its URL of fsspec.
+        path: a folder that Spark wrote, or its fsspec URL.
         run_id: the run, which need not be active. Without it the active one, or else a new one, as MLflow begins it.
         name: what MLflow calls the dataset.
         context: what it is used for, such as `training`.

@@ -48,7 +48,7 @@ class SafetensorsDatasetSource(DatasetSource):
         """The dataset that was logged.
 
         Raises:
-            FileNotFoundError: it is gone.
+            FileNotFoundError: it no longer exists.
             DatasetChangedError: it was written to since.
             InvalidManifestError: its manifest cannot be relied on.
         """

@@ -1,4 +1,4 @@
-"""Backends: where, and with how many tasks at a time, pipelines run."""
+"""Backends: where pipelines run, and with how many parallel tasks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """What all backends take.
+    """The options of all backends.
 
     Attributes:
-        max_parallelism: how many tasks run at a time.
+        max_parallelism: the number of tasks that run at a time.
         memory: bytes of memory for each task, as a number or as text: `2GB`. A quarter of it is for rows that are
             sorted; by default that is 64 MiB.
-        on_error: `raise` what functions raise; or `quarantine` the rows: they are written to `_quarantine` beside the
-            output, with their errors.
-        resume: do not make again what an earlier run has made of the same input by the same code.
-        work_dir: a folder that all workers see, for what is between stages. By default it is beside the output.
-        progress: show how far it is; by default yes.
-        dry_run: print the plan, and run nothing.
-        shared: objects that functions get by `get_shared(name)`.
-        resources: what else a cluster gives each task: `num_cpus`, `num_gpus`, and options of Ray's tasks.
+        on_error: `raise` exceptions of functions; or `quarantine` the rows: they are written to `_quarantine` beside
+            the output, with their errors.
+        resume: reuse the results of earlier runs with the same input and code.
+        work_dir: a folder that all workers can access, for rows between stages. By default it is beside the output.
+        progress: show the progress; by default yes.
+        dry_run: only print the plan.
+        shared: objects that functions get with `get_shared(name)`.
+        resources: other resources of each task on a cluster: `num_cpus`, `num_gpus`, and options of Ray's tasks.
     """
 
     max_parallelism: int
@@ -94,17 +94,17 @@ class Backend:
         raise NotImplementedError
 
     def plan(self, dataset: Dataset[Any]) -> Plan:
-        """What `execute` would do: print it. Lists the files of the source, and runs nothing."""
+        """The plan of `execute`, to print. Lists the files of the source, and runs nothing."""
         return plan_of(dataset)
 
     def execute(self, dataset: Dataset[Any], watch: Watch | None = None) -> Results:
-        """Run the pipeline to its end. Returns an iterator of the rows of its last stage: of a write, the paths.
+        """Run the pipeline to its end. Returns an iterator of the rows of its last stage: for a write, the paths.
 
         Args:
-            watch: is told what the run makes.
+            watch: is informed about finished shards.
 
-        Raises what functions raise, as it is; `LostShardError` for a shard whose workers died each time; and
-        `PipelineBusyError` while another process writes the same files. What was made is kept for the next attempt.
+        Raises exceptions of functions unchanged; `LostShardError` for a shard whose workers died each time; and
+        `PipelineBusyError` while another process writes the same files. Finished shards are kept for the next attempt.
         """
         plan = self.plan(dataset)
         if self.options.dry_run:
@@ -142,7 +142,7 @@ class SyncBackend(Backend):
 
 
 class ThreadPoolBackend(Backend):
-    """Threads of this process: for what waits for files and servers, such as downloads."""
+    """Threads of this process: for tasks that wait for files and servers, such as downloads."""
 
     kind = "threadpool"
 
@@ -156,7 +156,7 @@ class ThreadPoolBackend(Backend):
 
 
 class ProcessBackend(Backend):
-    """Processes of this machine, one for each core: for what computes. The default."""
+    """Processes of this machine, one for each core: for computation. The default."""
 
     kind = "processes"
 
@@ -171,15 +171,15 @@ class ProcessBackend(Backend):
 
 
 class RayBackend(Backend):
-    """Tasks on a cluster of Ray, which places them and runs lost ones again.
+    """Tasks on a Ray cluster, which places them and reruns lost ones.
 
-    The folders of output and of `work_dir` are seen by all nodes, and they have this package and what functions
+    All nodes must see the folders of output and of `work_dir`, and have this package and the modules that functions
     import. The process stays connected to Ray when a run has ended.
 
     Args:
-        address: of the cluster. None for the one that the process is connected to, else that of `RAY_ADDRESS`, else one
-            that runs on this machine, else one that is started here.
-        options: those of `BackendOptions`, and those of Ray's tasks, such as `num_cpus` and `num_gpus`. Ray keeps
+        address: the address of the cluster. None for the one that the process is connected to, else that of
+            `RAY_ADDRESS`, else one that runs on this machine, else a new local one.
+        options: options of `BackendOptions`, and of Ray's tasks, such as `num_cpus` and `num_gpus`. Ray reserves
             these, and `memory`, for each task.
     """
 
@@ -209,14 +209,14 @@ class RayBackend(Backend):
 
 
 class SparkBackend(Backend):
-    """Tasks on the executors of a Spark session, which runs lost ones again.
+    """Tasks on the executors of a Spark session, which reruns lost ones.
 
-    The folders of output and of `work_dir` are seen by all nodes, and they have this package and what functions
+    All nodes must see the folders of output and of `work_dir`, and have this package and the modules that functions
     import.
 
     Args:
-        spark: the session, which is not one of Spark Connect. None for the one that is active.
-        options: those of `BackendOptions`.
+        spark: the session, not one of Spark Connect. None for the active session.
+        options: options of `BackendOptions`.
     """
 
     kind = "spark"
@@ -255,11 +255,11 @@ _flow: ContextVar[Backend | None] = ContextVar("safetensors_spark_flow_backend",
 
 
 def create_backend(backend_type: str = "processes", max_parallelism: int | None = None, **options: Any) -> Backend:
-    """A backend by its name: `processes`, `threadpool` (or `threads`), `sync`, `ray` or `spark`.
+    """A backend by name: `processes`, `threadpool` (or `threads`), `sync`, `ray` or `spark`.
 
     Args:
-        max_parallelism: how many tasks run at a time.
-        options: those of `BackendOptions`.
+        max_parallelism: the number of tasks that run at a time.
+        options: options of `BackendOptions`.
     """
     make = _BACKENDS.get(backend_type)
     if make is None:
@@ -268,15 +268,15 @@ def create_backend(backend_type: str = "processes", max_parallelism: int | None 
 
 
 def set_flow_backend(backend: Backend | None) -> None:
-    """Make a backend the one that `flow_backend` returns in this context."""
+    """Set the backend that `flow_backend` returns in this context."""
     _flow.set(backend)
 
 
 def flow_backend(**options: Any) -> Backend:
-    """The backend that the command line has asked for; without one, processes of this machine.
+    """The backend of the command line; by default, processes on this machine.
 
     Args:
-        options: those of `BackendOptions`, in place of the command line's.
+        options: options of `BackendOptions`, which replace those of the command line.
     """
     current = _flow.get() or ProcessBackend()
     return current.having(**options) if options else current

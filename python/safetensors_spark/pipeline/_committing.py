@@ -71,7 +71,7 @@ class DatasetFiles:
         gone = [file for file in named if file not in self._there]
         if gone and not self._is_replaced:
             raise PipelineError(
-                f"{self._target.location} has this pipeline's rows, but its file {gone[0]} is not there any more. "
+                f"{self._target.location} has this pipeline's rows, but its file {gone[0]} no longer exists. "
                 "Restore it; or delete the dataset, or write with mode='overwrite', to make all of it again."
             )
         return bool(named) and not gone

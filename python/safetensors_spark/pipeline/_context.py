@@ -14,7 +14,7 @@ class ZephyrContext:
     """A backend, and objects that its workers share.
 
     Args:
-        client: a backend, or the name of one. None for processes of this machine.
+        client: a backend, or the name of one. None for processes on this machine.
         num_workers: how many tasks run at a time.
         resources: of each task, as `BackendOptions` has them: a dictionary, such as `{"memory": "2GB"}`.
     """

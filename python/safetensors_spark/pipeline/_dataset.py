@@ -1,4 +1,4 @@
-"""The pipeline as its users write it: a source, and operations one after the other. Nothing runs here."""
+"""The pipeline as users write it: a source, followed by operations. Nothing runs here."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ Pattern = str | Callable[[int, int], str]
 
 
 class Dataset(Generic[T]):
-    """Rows to be, and what is to be done with them. Each method returns a new dataset; a backend executes it.
+    """A lazy sequence of rows, and operations on them. Each method returns a new dataset; a backend executes it.
 
-    Rows are in shards: one for each file or item of the source. An operation of rows works on a shard from its first
-    row to its last, so a shard never needs more memory than a few rows. Rows keep their order.
+    Rows are in shards: one for each file or item of the source. Row operations process a shard as a stream, so it
+    never needs more memory than a few rows. Rows keep their order.
     """
 
     def __init__(self, source: Source, operations: tuple[Operation, ...] = ()) -> None:
@@ -58,36 +58,36 @@ class Dataset(Generic[T]):
         """The paths of files, sorted: each is a shard of one row.
 
         Args:
-            path: a folder, where there is a pattern; else a pattern, such as `in/**/*.jsonl.gz` or `s3://b/{a,b}/*`.
-                `**` also means no folder at all.
-            pattern: of files in the folder.
-            empty_glob_ok: no file is no error.
+            path: a folder, if there is a pattern; else a pattern, such as `in/**/*.jsonl.gz` or `s3://b/{a,b}/*`.
+                `**` also matches no folder.
+            pattern: the pattern of files in the folder.
+            empty_glob_ok: do not raise if no file matches.
 
-        Raises `FileNotFoundError` when the dataset is planned and there is no such file.
+        Raises `FileNotFoundError` when the dataset is planned and no file matches.
         """
         return Dataset(FileSource(os.fspath(path), pattern, empty_glob_ok))
 
     @staticmethod
     def from_list(items: Sequence[T]) -> Dataset[T]:
-        """Rows of a list: each is a shard of its own, so that they are worked on at the same time."""
+        """Rows of a list: each is a separate shard, so that they are processed in parallel."""
         return Dataset(ItemSource(tuple(items)))
 
     @staticmethod
     def from_iterable(items: Iterable[T]) -> Dataset[T]:
-        """As `from_list`: all items are taken now."""
+        """Like `from_list`: all items are consumed now."""
         return Dataset(ItemSource(tuple(items)))
 
     @staticmethod
     def from_dataset(dataset: Any) -> Dataset[dict[str, Any]]:
-        """The samples of a safetensors dataset that `open_dataset` has opened: those of a file are a shard."""
+        """The samples of a safetensors dataset that `open_dataset` has opened: each file is a shard."""
         return Dataset(DatasetSource(dataset))._load("safetensors", None)
 
     @staticmethod
     def from_dataframe(frame: Any) -> Dataset[dict[str, Any]]:
-        """The rows of a Spark DataFrame as records, structs as dictionaries: those of a partition are a shard.
+        """The rows of a Spark DataFrame as records, structs as dictionaries: each partition is a shard.
 
-        The Spark backend alone executes it, on executors, where the rows are. Each run computes the frame again.
-        Planning runs the stages of Spark that come before the last one, to know the partitions.
+        Only the Spark backend executes it, on executors, where the rows are. Each run computes the frame again.
+        Planning runs all Spark stages except the last one, to know the partitions.
 
         Raises `PipelineError` for a frame of Spark Connect.
         """
@@ -99,11 +99,11 @@ class Dataset(Generic[T]):
         return Dataset(self.source, (*self.operations, operation))
 
     def map(self, function: Callable[[T], R]) -> Dataset[R]:
-        """What the function returns of each row."""
+        """The result of the function for each row."""
         return self._then(Map(_function("map", function)))
 
     def flat_map(self, function: Callable[[T], Iterable[R]]) -> Dataset[R]:
-        """All that the iterables have which the function returns of rows, as `load_jsonl` does of a path."""
+        """All items of the iterables that the function returns for each row, such as `load_jsonl` for a path."""
         reader = getattr(function, "load_format", None)
         return self._then(Load(reader) if reader else FlatMap(_function("flat_map", function)))
 
@@ -127,29 +127,29 @@ class Dataset(Generic[T]):
         return self._then(TakePerShard(whole("take_per_shard", count, 0)))
 
     def window(self, size: int) -> Dataset[list[T]]:
-        """Lists of so many rows, in order; the last one of a shard may have fewer."""
+        """Lists of `size` rows, in order; the last one of a shard may have fewer."""
         return self._then(Window(whole("window", size, 1)))
 
     def window_by(self, folder_fn: Callable[[S, T], tuple[bool, S]], initial_state: S = None) -> Dataset[list[T]]:  # type: ignore[assignment]
         """Lists of rows, as a function decides.
 
         Args:
-            folder_fn: gets a state and a row, and returns whether the row belongs to the list, and the next state. A
-                row that does not begins the next list, for which the function is called with the initial state.
-            initial_state: of each list, which gets a copy.
+            folder_fn: gets a state and a row, and returns whether the row belongs to the list, and the next state. If
+                it does not, the row starts the next list, and the function is called with the initial state.
+            initial_state: the initial state; each list gets a copy.
         """
         return self._then(WindowBy(_function("window_by", folder_fn), initial_state))
 
     def map_shard(self, function: Callable[[Iterator[T], ShardInfo], Iterable[R]]) -> Dataset[R]:
-        """What the function makes of all rows of a shard, which it gets as an iterator, with the shard's number."""
+        """The results of a function that gets all rows of a shard as an iterator, and the shard's number."""
         return self._then(MapShard(_function("map_shard", function)))
 
     def load_file(self, columns: Sequence[str] | None = None) -> Dataset[dict[str, Any]]:
-        """The records of the files whose paths the rows are, in the format that the suffix tells."""
+        """The records of the files that the rows name, in the format of their suffix."""
         return self._load("file", columns)
 
     def load_jsonl(self, columns: Sequence[str] | None = None) -> Dataset[dict[str, Any]]:
-        """A record of each line of JSON files, which may be compressed: `.gz`, `.zst`, `.xz` or `.bz2`.
+        """A record for each line of JSON files, which may be compressed: `.gz`, `.zst`, `.xz` or `.bz2`.
 
         Integers of more than 64 bits become floats.
         """
@@ -169,7 +169,7 @@ class Dataset(Generic[T]):
         """Records of safetensors datasets, or of single files.
 
         Args:
-            columns: those to read.
+            columns: the columns to read.
             rows: a record for each sample of a dataset, for each tensor (`key`, `tensor`), or for each file, which has
                 all its tensors by name.
         """
@@ -183,44 +183,44 @@ class Dataset(Generic[T]):
         return self._then(Load(kind, None if columns is None else tuple(dict.fromkeys(columns)), options=options))
 
     def write_jsonl(self, pattern: Pattern, *, skip_existing: bool = False) -> Dataset[str]:
-        """A file of each shard, with a line of JSON for each row. `.gz` or `.zst` at its end compresses it.
+        """A file for each shard, with a line of JSON for each row. The suffix `.gz` or `.zst` compresses it.
 
         Args:
             pattern: the path, with `{shard}` and `{total}`: `out/data-{shard:05d}-of-{total:05d}.jsonl.gz`. Or a
                 function of the shard's number and their total.
-            skip_existing: do not make a shard whose file exists, whatever it holds.
+            skip_existing: skip a shard whose file exists, whatever its content.
 
-        The rows that are left are the paths. A file appears when it is whole.
+        The resulting rows are the paths. A file appears when it is complete.
         """
         return self._write("jsonl", pattern, skip_existing)
 
     def write_parquet(self, pattern: Pattern, schema: Any = None, *, skip_existing: bool = False) -> Dataset[str]:
-        """A Parquet file of each shard. Rows are records, or lists of records, as `window` makes them.
+        """A Parquet file for each shard. Rows are records, or lists of records, as `window` makes them.
 
         Args:
-            pattern: as of `write_jsonl`.
-            schema: of pyarrow. By default that of a shard's first records, some thousands.
-            skip_existing: as of `write_jsonl`.
+            pattern: as for `write_jsonl`.
+            schema: a pyarrow schema. By default it is inferred from a shard's first records, some thousands.
+            skip_existing: as for `write_jsonl`.
         """
         return self._write("parquet", pattern, skip_existing, schema=schema)
 
     def write_vortex(self, pattern: Pattern, schema: Any = None, *, skip_existing: bool = False) -> Dataset[str]:
-        """A Vortex file of each shard, as `write_parquet`."""
+        """A Vortex file for each shard, like `write_parquet`."""
         return self._write("vortex", pattern, skip_existing, schema=schema)
 
     write_vortx = write_vortex
 
     def write_safetensors(self, path: str | os.PathLike[str], **options: Any) -> Dataset[str]:
-        """One safetensors dataset of all rows, in order: tasks write its shards, and one commit makes it visible.
+        """One safetensors dataset with all rows, in order: tasks write its shards, and one commit makes it visible.
 
         Args:
-            path: a directory, or a URL of fsspec.
-            options: those of `safetensors_spark.dataset.DatasetWriter`, with other defaults. `batch_size` is `auto`
-                unless there is a `name_col`. `mode` is `error`, so that a pipeline that has changed does not add its
-                rows to those that it has written before; with `overwrite` it replaces them.
+            path: a directory, or an fsspec URL.
+            options: options of `safetensors_spark.dataset.DatasetWriter`, with other defaults. `batch_size` is `auto`
+                unless there is a `name_col`. `mode` is `error`, so that a changed pipeline does not add its
+                rows to those that it wrote before; with `overwrite` it replaces them.
 
-        The row that is left is the path. Running the same pipeline again writes nothing, as long as the dataset has its
-        shards, whose names tell which rows they have: so an append is one, also without the records of earlier runs.
+        The resulting row is the path. Running the same pipeline again writes nothing, as long as the dataset has its
+        shards, whose names identify their rows: so rows are appended once, even without the records of earlier runs.
         """
         if "batch_size" not in options and "name_col" not in options:
             options["batch_size"] = "auto"
@@ -233,10 +233,10 @@ class Dataset(Generic[T]):
         return self._then(Write(kind, place, skip_existing, options))
 
     def reshard(self, num_shards: int | None) -> Dataset[T]:
-        """The same rows in the same order, in so many shards of about the same size. None changes nothing.
+        """The same rows in the same order, in `num_shards` shards of about the same size. None changes nothing.
 
-        Directly behind a load, Parquet files are divided by their row groups and lines that are not compressed by their
-        bytes: nothing is exchanged.
+        Directly after a load, Parquet files are divided by their row groups and uncompressed lines by their
+        bytes, without an exchange.
         """
         if num_shards is None:
             return self
@@ -270,17 +270,17 @@ class Dataset(Generic[T]):
         num_output_shards: int | None = None,
         combiner: Callable[[Any, Iterator[T]], Iterable[T]] | None = None,
     ) -> Dataset[Any]:
-        """What a reducer makes of all rows with the same key.
+        """The results of a reducer for all rows with the same key.
 
         Args:
-            key: of a row: None, a number, text, bytes, or a tuple of these. Equal keys are equal as Python has it. It
-                may be called more than once for a row.
-            reducer: gets the key and an iterator of its rows. What it returns is a row; an iterator gives many.
-            sort_by: orders the rows of a key. Else, and where it is equal, they are in the order of the source.
-            num_output_shards: by default as many as before. Keys are in them by hash, and in order within them.
-            combiner: gets a key and some of its rows, and returns fewer that mean the same to the reducer.
+            key: a function that returns the key of a row: None, a number, text, bytes, or a tuple of these. Keys are
+                compared by Python's equality. It may be called more than once for a row.
+            reducer: gets the key and an iterator of its rows. It returns a row, or an iterator of rows.
+            sort_by: orders the rows of a key. By default, and for equal values, they are in the order of the source.
+            num_output_shards: by default as many as before. Keys are assigned by hash, and sorted within a shard.
+            combiner: gets a key and some of its rows, and returns fewer rows that are equivalent for the reducer.
 
-        Rows beyond what memory is for go to disk.
+        Rows that exceed the memory limit spill to disk.
         """
         shards = None if num_output_shards is None else whole("num_output_shards", num_output_shards, 1)
         return self._then(GroupBy(_function("key", key), _function("reducer", reducer), sort_by, shards, combiner))
@@ -293,15 +293,15 @@ class Dataset(Generic[T]):
     def reduce(
         self, local_reducer: Callable[[Iterator[T]], R], global_reducer: Callable[[Iterator[R]], R] | None = None
     ) -> Dataset[R]:
-        """One row: a reducer makes a value of each shard's rows, and another one, or the same, a value of these.
+        """One row: a reducer computes a value from each shard's rows, and another (or the same) a value from these.
 
-        A shard without rows has no value. Where no shard has one, the reducer of values gets none.
+        A shard without rows has no value. If no shard has one, the reducer of values gets no values.
         """
         local = self._then(MapShard(only(_function("local_reducer", local_reducer))))
         return local._then(Gather(global_reducer or local_reducer))
 
     def count(self) -> Dataset[int]:
-        """One row: how many rows there are."""
+        """One row: the number of rows."""
         return self.reduce(count_rows, sum)
 
     def sorted_merge_join(
@@ -312,14 +312,14 @@ class Dataset(Generic[T]):
         combiner: Callable[[T, R | None], Any] | None = None,
         how: Literal["inner", "left"] = "inner",
     ) -> Dataset[Any]:
-        """Rows of both with equal keys, where shards of the same number have the same keys, sorted.
+        """Join rows with equal keys. Shards with the same number must have the same keys, sorted.
 
-        So are those of `group_by` and `deduplicate` with the same `num_output_shards` and the same keys.
+        The results of `group_by` and `deduplicate` with the same `num_output_shards` and keys fulfil this.
 
         Args:
-            right: as many shards.
-            combiner: of a row of each; by default the fields of both records, those on the right replacing others.
-            how: `left` also has rows without one on the right, for which the combiner gets None.
+            right: the other dataset, with as many shards.
+            combiner: combines a row of each; by default the fields of both records, the right ones taking precedence.
+            how: `left` keeps rows without a match on the right, for which the combiner gets None.
 
         Raises `PipelineError` for keys that are not sorted.
         """

@@ -89,7 +89,7 @@ def outputs_of(stage: Stage) -> list[str] | None:
             if path in seen:
                 raise PipelineError(
                     f"shards {seen[path]} and {shard} of {stage.shards} would both write {without_secrets(path)}: put "
-                    "`{shard:05d}` into the pattern, so that each has a file of its own."
+                    "`{shard:05d}` into the pattern, so that each shard has its own file."
                 )
             seen[path] = shard
     return paths
@@ -104,8 +104,8 @@ def check_not_in_place(plan: Plan) -> None:
         alike = sources.get(path.rstrip("/").rpartition("/")[2], ())
         if any(identity(one) == identity(path) for one in alike):
             raise PipelineError(
-                f"{without_secrets(path)} would be read and written: a run that goes on, or another one, would read "
-                "what this one has written. Write to another folder."
+                f"{without_secrets(path)} would be read and written: a resumed run, or another one, would read "
+                "the output of this run. Write to another folder."
             )
 
 
@@ -135,6 +135,6 @@ def _path(write: Write, shard: int, total: int) -> str:
         return write.pattern.format(shard=shard, total=total, basename=f"shard_{shard}")
     except (KeyError, IndexError, ValueError) as error:
         raise PipelineError(
-            f"{without_secrets(write.pattern)} is no pattern: {error!r}. It may have {{shard}}, {{total}} and "
-            "{basename}, as in `out/data-{shard:05d}-of-{total:05d}.jsonl.gz`; write other braces twice."
+            f"{without_secrets(write.pattern)} is not a pattern: {error!r}. It may have {{shard}}, {{total}} and "
+            "{basename}, as in `out/data-{shard:05d}-of-{total:05d}.jsonl.gz`; double other braces."
         ) from None

@@ -102,8 +102,8 @@ def lost(work: Work, task: Task, error: Exception, attempts: int) -> Exception:
     """What is raised for a shard that was lost each time."""
     stage = work.stage
     found = LostShardError(
-        f"shard {task.shard} of {stage.shards} of stage {work.number + 1} ({stage.name}) could not be made in "
+        f"shard {task.shard} of {stage.shards} of stage {work.number + 1} ({stage.name}) could not be computed in "
         f"{counted(attempts, 'attempt')}. The last one ended with: {type(error).__name__}: {error}. "
-        "What was made is kept: run the pipeline again to go on."
+        "Finished shards are kept: run the pipeline again to resume."
     )
     return with_note(found, f"It begins with {task.rows[0]!r:.300}") if task.rows else found  # type: ignore[return-value]

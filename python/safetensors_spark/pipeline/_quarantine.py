@@ -14,7 +14,7 @@ from safetensors_spark.pipeline._failures import ChangedFileError, is_temporary,
 from safetensors_spark.pipeline._operations import Operation
 from safetensors_spark.pipeline._whole_file import whole_file
 
-# Of a row that is no JSON, and of the text of an error.
+# Of a row that is not JSON, and of the text of an error.
 _LONGEST = 10_000
 _NAME = re.compile(r"stage-(\d+)-shard-(\d+)\.jsonl")
 

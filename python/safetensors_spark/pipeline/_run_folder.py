@@ -1,4 +1,4 @@
-"""The folder of a run: what its stages have made, by names that tell of what, so that a later run goes on.
+"""The folder of a run: what its stages have made, by names that tell of what, so that a later run continues.
 
 It is beside the output, `_pipeline/{number of the output's name}`, where all workers see it, or in the user's cache.
 """
@@ -80,7 +80,7 @@ class RunFolder:
         return [self.shard(self._results, name) for name in names]
 
     def keep_results_alone(self) -> None:
-        """Delete what no later run would go on from."""
+        """Delete what no later run would continue from."""
         for name in self._target.names():
             if name == MANIFEST or name.startswith("stage-"):
                 self._target.delete(name)
@@ -131,7 +131,7 @@ class RunFolder:
         )
 
     def is_old(self) -> bool:
-        """Whether nothing was made here for so long that nobody goes on from it, nor reads it."""
+        """Whether nothing was made here for so long that nobody continues from it, nor reads it."""
         return all(self._target.newest(name) < time.time() - _OLD for name in self._target.names())
 
     def delete(self) -> None:

@@ -14,7 +14,7 @@ class Settings:
     Attributes:
         memory: bytes that a task may keep rows in.
         quarantines: keep rows apart for which a function fails.
-        resume: go on from what an earlier run has made.
+        resume: continue from what an earlier run has made.
         work_dir: where runs have their folders.
         shared: objects that functions may ask for, by name.
     """

@@ -173,7 +173,7 @@ def shard_of_file(path: str, about: dict[str, Any]) -> SourceShard:
 def with_versions(shards: list[SourceShard]) -> list[SourceShard]:
     """The same shards, whose rows are paths of files, with the files' versions.
 
-    Raises `FileNotFoundError` for a file that is not there.
+    Raises `FileNotFoundError` for a file that does not exist.
     """
     with ThreadPoolExecutor(_THREADS) as threads:
         return list(threads.map(_with_version, shards))
@@ -209,12 +209,12 @@ def about_file(path: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = files.info(place)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{without_secrets(path)} is not there") from None
+        raise FileNotFoundError(f"{without_secrets(path)} does not exist") from None
     return found
 
 
 def version_of_file(path: str) -> str:
-    """Tells a file from what has taken its place since; empty if it is not there."""
+    """Tells a file from what has taken its place since; empty if it does not exist."""
     try:
         return _shard_at(path).version
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from safetensors_spark.pipeline._formats.reading import format_of, is_compressed
 from safetensors_spark.pipeline._operations import Load
 from safetensors_spark.pipeline._source import FilePart, SourceShard
 
-# Files whose row groups are asked for at the same time.
+# Files whose row groups are requested at the same time.
 _THREADS = 16
 
 

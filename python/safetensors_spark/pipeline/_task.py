@@ -108,9 +108,7 @@ def run(work: Work, task: Task, stop: Stop | None = None, rows: Iterator[Any] | 
             return _run(work, task, stop, rows, counted)
         except SystemExit as error:
             # It would end the worker, which looks like a lost one, or the caller.
-            told = PipelineError(
-                f"a function has called `sys.exit({error.code!r})`: raise an error of your own instead"
-            )
+            told = PipelineError(f"a function has called `sys.exit({error.code!r})`: raise an error instead")
             raise with_note(told, _where(work, task)) from error
 
 

@@ -89,8 +89,8 @@ class _Draft(io.FileIO):
             why = error.strerror or error
             raise OSError(
                 error.errno,
-                f"{self._place} cannot be written: {why}. Nothing of it is left. Make room, and run the pipeline "
-                "again: it goes on.",
+                f"{self._place} cannot be written: {why}. The partial file is removed. Make room, and run the pipeline "
+                "again: it continues.",
             ) from error
 
 

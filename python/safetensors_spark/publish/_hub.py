@@ -26,7 +26,7 @@ from safetensors_spark._errors import HubAccessError, InvalidWriteError, printab
 from safetensors_spark._files.secrets import without_secrets
 from safetensors_spark.publish._card import CARD
 
-# Paths that are asked for in one request.
+# Paths that are requested in one request.
 _ASKED = 500
 _REFUSED, _CONFLICT, _DENIED, _LIMITED = (400, 413, 422), (409, 412), (401, 403, 404), 429
 # Of pull requests that may get more commits.
@@ -273,7 +273,7 @@ class HubRepo:
 
 
 def _check_text(card: CommitOperationAdd) -> None:
-    # The client decodes it, and would say no more than for an answer that is no text.
+    # The client decodes it, and would say no more than for an answer that is not text.
     with card.as_file() as file:
         try:
             file.read().decode()

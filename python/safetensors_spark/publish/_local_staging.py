@@ -168,8 +168,8 @@ def explained(place: Path | str) -> Iterator[None]:
             raise
         raise OSError(
             error.errno,
-            f"{place} cannot be written: {error.strerror or error}. Nothing of it is left. Make room, and do this "
-            "again.",
+            f"{place} cannot be written: {error.strerror or error}. The partial file is removed. Make room, and do "
+            "this again.",
         ) from error
 
 

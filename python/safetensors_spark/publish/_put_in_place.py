@@ -106,7 +106,7 @@ def _place_of(staging: Staging, name: str) -> str | None:
 
 def _orphan(staging: Staging, place: str, same: Callable[[BinaryIO], bool]) -> Digest | None:
     """The digest of a body without a sidecar, which another worker writes in this moment, or died before; None if the
-    body is gone, or has one.
+    body no longer exists, or has one.
     """
     with staging.open(place) as body:
         is_same = same(body)

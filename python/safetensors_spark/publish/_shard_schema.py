@@ -1,4 +1,4 @@
-"""What the shards of one table have in common: columns, version, and where they go in the repository."""
+"""The schema of the shards of a table: columns, version, and path in the repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATH = re.compile(r"(?:(?!\.{1,2}(?:/|$))[A-Za-z0-9._=+-]+/)*(?!\.)[A-Za-z0-9._
 
 
 def is_safe_run_id(run_id: object) -> bool:
-    """Whether it may be part of a file's name anywhere.
+    """Whether a run id is safe as part of a file name.
 
     It has 1 to 128 letters, digits, `.`, `_` and `-` of ASCII, and begins with a letter or digit.
     """
@@ -31,19 +31,19 @@ def is_safe_run_id(run_id: object) -> bool:
 
 @dataclass(frozen=True)
 class ShardSchema:
-    """What the shards of one table have in common.
+    """The schema of the shards of a table.
 
     Attributes:
-        columns: the columns that rows must have, and their types. One whose field is not nullable must have a value in
-            each row. Rows may have other columns.
-        identity: columns that the writer sets in each row, whatever the rows have there, and their values. It sets
+        columns: the columns that rows must have, and their types. A column whose field is not nullable must have a
+            value in each row. Rows may have other columns.
+        identity: columns that the writer sets in each row, replacing existing values, and their values. It sets
             `run_id` as well.
-        filled: columns that the writer sets where the rows do not have them, and their values. Rows that have them
+        filled: columns that the writer adds if the rows do not have them, and their values. Rows that have them
             must have a value in each row. It fills `created_at` with the time as well.
-        version: the version of the table's schema, which each shard has in its metadata.
+        version: the version of the table's schema, which is in the metadata of each shard.
         path_in_repo: where a shard goes in the repository. `{run_id}`, `{bucket}` and `{name}` of an identity column
             are replaced.
-        bucket_bits: how many bits `{bucket}` has. It is a part of the SHA-256 of the identity, in hexadecimal digits,
+        bucket_bits: the number of bits of `{bucket}`, a part of the SHA-256 of the identity, in hexadecimal digits,
             so that no folder of the repository has too many files.
         provenance_key: the key of the provenance in the metadata of a shard.
     """
@@ -102,7 +102,7 @@ class ShardSchema:
         return path
 
     def conform(self, table: pa.Table, run_id: str, created_at: pa.Scalar) -> pa.Table:
-        """The rows as they are written. Raises `InvalidShardError`, which names each column that is wrong."""
+        """The rows to write. Raises `InvalidShardError`, which names each wrong column."""
         check_columns(table, self.required)
         for wanted in self.required:
             table = _set(table, wanted.name, table[wanted.name].cast(wanted.type), wanted.nullable)

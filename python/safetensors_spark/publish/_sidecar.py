@@ -116,7 +116,7 @@ def parse_sidecar(content: bytes, name: str) -> Sidecar:
     except ValueError as error:
         raise _refusal(name, f"it is not JSON ({error})") from None
     if not isinstance(fields, dict):
-        raise _refusal(name, "it is no object")
+        raise _refusal(name, "it is not an object")
     version = fields.get("version")
     if type(version) is not int or version < 1:
         raise _refusal(name, f"`version` is {json.dumps(version)[:100]}, expected {VERSION}")

@@ -1,4 +1,4 @@
-"""`stage_dataset`: the files of one commit of a dataset wait for the syncer, the manifest as the last."""
+"""`stage_dataset`: stages the files of one commit of a dataset for the syncer, the manifest last."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ def stage_dataset(
     path_in_repo: str = "",
     run_id: str | None = None,
 ) -> list[StagedShard]:
-    """Stage a dataset: shards and index, and the manifest, which completes it, as the last.
+    """Stage a dataset: shards and index, and last the manifest, which completes it.
 
-    It is one commit of the dataset, even if others write to it meanwhile. Where the file system has hard links, shards
-    take no space. A call that was killed is completed by the next one.
+    It stages one commit of the dataset, even if others write to it meanwhile. If the file system has hard links, shards
+    take no space. If a call is killed, the next one completes it.
 
     Args:
-        path: a dataset that Spark or `DatasetWriter` wrote: a folder of this machine, or a URL of fsspec.
-        staging_dir: the staging directory, a path or a URL of fsspec. It is made if need be.
+        path: a dataset that Spark or `DatasetWriter` wrote: a local folder, or an fsspec URL.
+        staging_dir: the staging directory, a path or an fsspec URL. It is created if necessary.
         path_in_repo: the folder of the repository that the dataset goes to; by default the repository's root.
-        run_id: what sidecars call this staging; by default the commit of the dataset.
+        run_id: the run id in the sidecars; by default the commit of the dataset.
 
     Returns:
-        The staged files, the manifest as the last.
+        The staged files, the manifest last.
 
     Raises:
         FileNotFoundError: there is no dataset.
@@ -79,7 +79,7 @@ def stage_dataset(
         DatasetChangedError: others write to the dataset faster than it can be staged.
         IncompatibleVersionError: a newer version of safetensors-spark has written the dataset.
         InvalidManifestError: its manifest is damaged.
-        InvalidShardError: `path_in_repo` or `run_id` is no name. It is a ValueError.
+        InvalidShardError: `path_in_repo` or `run_id` is not a name. It is a ValueError.
     """
     prefix = path_in_repo.strip("/")
     if prefix and not _PREFIX.fullmatch(prefix):

@@ -62,10 +62,10 @@ def ensure_staging_layout(staging_dir: str | os.PathLike[str]) -> None:
 
 
 def list_pending(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
-    """The shards that wait for the syncer, by the names of their files.
+    """The shards that wait for the syncer, sorted by file name.
 
-    Moves that were interrupted more than a minute ago are finished first. A body without a sidecar is left out: its
-    writer runs, or died.
+    Moves that were interrupted more than a minute ago are finished first. A body without a sidecar is ignored: its
+    writer is still running, or died.
 
     Raises:
         InvalidSidecarError: a sidecar is damaged.
@@ -79,11 +79,11 @@ def list_pending(staging_dir: str | os.PathLike[str]) -> list[StagedShard]:
 def move_to(shard: StagedShard, staging_dir: str | os.PathLike[str], target: str) -> StagedShard:
     """Move a shard to another folder: `synced`, `failed` or `pending`.
 
-    The new sidecar is written there first, then the body is moved, then the old sidecar is deleted. Wherever that
-    stops, the next sync, a later `list_pending`, or this function called again finishes it.
+    The new sidecar is written there first, then the body is moved, then the old sidecar is deleted. If that is
+    interrupted, the next sync, a later `list_pending`, or another call of this function finishes it.
 
     Returns:
-        The shard with its new paths. One that is there already is returned as it is.
+        The shard with its new paths. A shard that is already there is returned unchanged.
 
     Raises:
         ValueError: there is no such folder.
@@ -95,7 +95,7 @@ def move_to(shard: StagedShard, staging_dir: str | os.PathLike[str], target: str
 def move(staging: Staging, shard: StagedShard, target: str, **fields: Any) -> StagedShard:
     """Move a shard as `move_to` does, with these fields of its sidecar. None removes a field."""
     if target not in FOLDERS:
-        raise ValueError(f"`{target}` is no folder of a staging directory. Use one of {', '.join(FOLDERS)}.")
+        raise ValueError(f"`{target}` is not a folder of a staging directory. Use one of {', '.join(FOLDERS)}.")
     source, name = folder_of(shard), shard.name
     sidecar = read_sidecar(staging, source, name)
     there = read_sidecar(staging, target, name)
@@ -117,7 +117,7 @@ def move(staging: Staging, shard: StagedShard, target: str, **fields: Any) -> St
 def repair(staging: Staging, *, older_than_s: float = 0) -> None:
     """Finish interrupted moves: of several sidecars of a body, the one with the most moves says where it belongs.
 
-    Without an age this is for the only process that moves: another one may go on with its move, and with the next.
+    Without an age this is for the only process that moves: another one may continue with its move, and with the next.
     """
     for name, folders in _sidecars(staging).items():
         if len(folders) > 1:
@@ -184,7 +184,7 @@ def without_body(staging: Staging, folder: str) -> list[Sidecar]:
 
 
 def read_sidecar(staging: Staging, folder: str, name: str) -> Sidecar | None:
-    """The sidecar of a body; None if it is not there."""
+    """The sidecar of a body; None if it does not exist."""
     place = f"{folder}/{sidecar_of(name)}"
     content = staging.read(place)
     return None if content is None else parse_sidecar(content, str(staging.path(place)))
@@ -212,11 +212,11 @@ def _name(path: Path | str) -> str:
 
 
 def prune_orphans(staging_dir: str | os.PathLike[str], *, older_than_s: float = ORPHAN_S) -> list[Path | str]:
-    """Remove what writers that died have left: temporary files, bodies without a sidecar, sidecars without a body, and
+    """Remove leftovers of dead writers: temporary files, bodies without a sidecar, sidecars without a body, and
     datasets without a manifest.
 
-    What is younger stays, and so do the temporary files of processes of this machine that live. On a mount that several
-    machines share, give more seconds than a writer may pause.
+    Newer files stay, and so do the temporary files of running processes on this machine. On a mount that several
+    machines share, pass more seconds than a writer may pause.
 
     Returns:
         The paths or URLs of what was removed.
@@ -289,7 +289,7 @@ def _prune_datasets(staging: Staging, older_than_s: float) -> list[Path | str]:
 
 
 def remove_body(staging: Staging, name: str) -> bool:
-    """Remove a body without a sidecar, unless it gets one in this moment. Returns whether it is gone."""
+    """Remove a body without a sidecar, unless it gets one in this moment. Returns whether it no longer exists."""
     aside = f"{name}.{uuid.uuid4().hex}{DRAFT_SUFFIX}"
     staging.move(name, aside)
     if staging.exists(sidecar_of(name)):

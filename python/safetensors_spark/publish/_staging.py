@@ -1,4 +1,4 @@
-"""A staging directory: a folder of this machine, on a network mount too, or a URL of fsspec.
+"""A staging directory: a local folder, on a network mount too, or an fsspec URL.
 
 Nothing else touches its files. Each of them appears whole.
 """
@@ -32,7 +32,7 @@ class Staging(Protocol):
         """What errors call it: an absolute path, or a URL without secrets."""
 
     def path(self, name: str) -> Path | str:
-        """Where a file is: a path of this machine, or a URL."""
+        """Where a file is: a local path, or a URL."""
 
     def make(self, folder: str) -> None:
         """Make the directory and a folder in it, unless they exist."""
@@ -52,7 +52,7 @@ class Staging(Protocol):
         """A file as one that may be read anywhere. Raises `FileNotFoundError`."""
 
     def age(self, name: str) -> float:
-        """The seconds since a file was written or got its name; -inf if it is not there, or the store tells no time."""
+        """The seconds since a file was written or got its name; -inf if it does not exist or the store has no time."""
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file, which replaces one that is there."""
@@ -61,7 +61,7 @@ class Staging(Protocol):
         """Write a file that only one of several writers can create. Returns false if it exists."""
 
     def draft(self, name: str) -> Path:
-        """A path of this machine for the bytes that are to be `name`. Give it to `discard` in any case."""
+        """A local path for the bytes that are to be `name`. Give it to `discard` in any case."""
 
     def publish(self, draft: Path, name: str) -> bool:
         """Make the draft the file, if there is none. Returns whether the file is the draft."""
@@ -80,7 +80,7 @@ class Staging(Protocol):
 
 
 def open_staging(staging_dir: str | os.PathLike[str]) -> Staging:
-    """The staging directory at a path of this machine, or at a URL of fsspec. Nothing is made there yet."""
+    """The staging directory at a local path, or at an fsspec URL. Nothing is made there yet."""
     if str(staging_dir).startswith("hf://"):
         raise InvalidWriteError(
             f"{printable(str(staging_dir))} is on the Hub, where nothing is staged: name a folder or a store that "
@@ -102,7 +102,7 @@ def make_layout(staging: Staging) -> None:
 def check_staging(staging: Staging, *, must_exist: bool = False) -> None:
     """Raise `NotADirectoryError` for a file or a folder of something else, which is to be left alone.
 
-    Raises `FileNotFoundError` for what is not there, if it must be. Of a store, only its files can be seen.
+    Raises `FileNotFoundError` for what does not exist, if it must be. Of a store, only its files can be seen.
     """
     root = staging.path("")
     if not isinstance(root, Path) or any((root / folder).is_dir() for folder in FOLDERS):
@@ -110,7 +110,7 @@ def check_staging(staging: Staging, *, must_exist: bool = False) -> None:
     if not root.exists():
         if must_exist:
             raise FileNotFoundError(
-                f"{staging.location} is not there. Check its name: the first worker, or `ensure_staging_layout`, "
+                f"{staging.location} does not exist. Check its name: the first worker, or `ensure_staging_layout`, "
                 "makes it."
             )
         return
@@ -118,7 +118,7 @@ def check_staging(staging: Staging, *, must_exist: bool = False) -> None:
         return
     is_dataset = (root / MANIFEST).is_file()
     advice = "It is a dataset: `safetensors-spark publish dataset` publishes it." if is_dataset else "Check its name."
-    raise NotADirectoryError(f"{staging.location} is no staging directory: it has no `{PENDING_DIRNAME}`. {advice}")
+    raise NotADirectoryError(f"{staging.location} is not a staging directory: it has no `{PENDING_DIRNAME}`. {advice}")
 
 
 @contextmanager

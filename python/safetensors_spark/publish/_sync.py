@@ -147,7 +147,8 @@ class Sync:
         for sidecar in lost:
             self.report.errors.append(
                 printable(
-                    f"{sidecar.path_in_repo} is lost: its sidecar is pending, and its body is gone. Call prune_orphans "
+                    f"{sidecar.path_in_repo} is lost: its sidecar is pending, and its body no longer exists. Call "
+                    "prune_orphans "
                     "with older_than_s=0 while no worker runs, and stage it again."
                 )
             )

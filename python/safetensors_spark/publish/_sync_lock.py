@@ -22,7 +22,7 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[Callable[[], None
 
     On a file system the operating system gives the lock back when its holder dies. In a store the holder shows signs of
     life, and another syncer waits until there were none for five minutes: so one that was stopped for longer has lost
-    the lock when it goes on.
+    the lock when it continues.
 
     Raises:
         StagingBusyError: another syncer has it, or, of the check, has taken it.
@@ -35,7 +35,7 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[Callable[[], None
                 if not held.is_held():
                     raise StagingBusyError(
                         f"{target.location} is being synced by another process, which has taken over because this one "
-                        "stood still for minutes. It goes on with what is pending: nothing is lost, or committed twice."
+                        "paused for minutes. It continues with the pending files: nothing is lost, or committed twice."
                     )
 
             yield check
@@ -45,4 +45,4 @@ def sync_lock(staging_dir: str | os.PathLike[str]) -> Iterator[Callable[[], None
 
 
 def _busy(location: str, owner: str) -> StagingBusyError:
-    return StagingBusyError(f"{location} is being synced by {owner}. Wait until it has ended, or end it.")
+    return StagingBusyError(f"{location} is being synced by {owner}. Wait until it ends, or end it.")

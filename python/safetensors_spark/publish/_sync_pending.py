@@ -45,34 +45,34 @@ def sync_pending(
     keep: float | None = None,
     progress: Callable[[StagedShard, int], None] = lambda shard, size: None,
 ) -> SyncReport:
-    """Commit what is pending to a repository of the Hugging Face Hub.
+    """Commit the pending files to a repository of the Hugging Face Hub.
 
-    Shards go first. A dataset's manifest, index and card go last, in one commit that also deletes the shards which the
-    manifest before had and this one has not: every revision has the old dataset or the new one. Before each commit the
-    Hub is asked which files it has, so that what was interrupted, and a commit whose answer was lost, are not made
-    twice. What was committed moves to `synced/`, and a file that the Hub refuses to `failed/`, alone.
+    Shards go first. A dataset's manifest, index and card go last, in one commit that also deletes the shards that
+    only the previous manifest named: every revision has the old dataset or the new one. Before each commit the syncer
+    queries the files on the Hub, so that interrupted commits, and those whose answer was lost, are not made
+    twice. Committed files move to `synced/`, and a single file that the Hub refuses to `failed/`.
 
     Args:
-        staging_dir: the staging directory, a path or a URL of fsspec.
+        staging_dir: the staging directory, a path or an fsspec URL.
         repo_id: the repository, such as `me/points`.
-        token: a token with the right to write; by default the one of `hf auth login` or `HF_TOKEN`.
-        budget: the most commits in `window_s` seconds.
-        max_batch: the most files of a commit. More than 100, as by default, are 100, which is what the Hub recommends.
-        max_retries: how often a request that failed, or a commit in conflict with another one, is made again.
-        create_pr: commit to a pull request for `main`. One that is not complete is continued while it is open.
+        token: a token with write access; by default the one of `hf auth login` or `HF_TOKEN`.
+        budget: the maximum number of commits in `window_s` seconds.
+        max_batch: the maximum number of files in a commit. The Hub recommends 100, so larger values count as 100.
+        max_retries: how often to retry a failed request, or a commit in conflict with another one.
+        create_pr: commit to a pull request for `main`. An incomplete one is continued while it is open.
         revision: the branch; `main` by default.
-        dry_run: ask what would be committed, and change nothing.
-        commit_prefix: the first words of the messages of commits.
+        dry_run: report what would be committed, and change nothing.
+        commit_prefix: the first words of commit messages.
         keep: remove files from `synced/` that were committed more than so many days ago.
-        progress: called with each file that is in the repository now, and its length.
+        progress: called with each file that is now in the repository, and its length.
 
     Raises:
-        InvalidWriteError: `repo_id` or `repo_type` is none, `revision` is given for a pull request, or a number means
-            nothing.
+        InvalidWriteError: `repo_id` or `repo_type` is not valid, `revision` is given for a pull request, or a number is
+            out of range.
         NotADirectoryError: the staging directory is a file, or a folder of something else.
-        HubAccessError: the repository or revision is not there, or the token may not write to it. Nothing is lost: all
-            stays pending.
-        StagingBusyError: another syncer is running, or has taken over from this one, which stood still for minutes.
+        HubAccessError: the repository or revision does not exist, or the token may not write to it. Nothing is lost:
+            all files stay pending.
+        StagingBusyError: another syncer is running, or has taken over from this one, which paused for minutes.
         InvalidSidecarError: a sidecar is damaged.
     """
     require("publish", ("huggingface_hub",))

@@ -44,7 +44,7 @@ def write_shard(
     Args:
         df: a DataFrame of pandas or polars, a table or record batch of Arrow, or an iterator of these, such as
             `mapInArrow` of Spark gives; of an iterator, few batches are in memory at a time.
-        staging_dir: the staging directory, a path or a URL of fsspec. It is made if need be.
+        staging_dir: the staging directory, a path or an fsspec URL. It is made if need be.
         run_id: what wrote the rows. It is unique for each shard of a schema and its identity.
         schema: what the rows must be like.
         provenance: where the rows are from, in values that JSON has. It becomes part of the file and the sidecar.

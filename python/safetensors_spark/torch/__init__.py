@@ -1,13 +1,13 @@
-"""Datasets that Spark wrote, for training with PyTorch: no Spark, no Java, and each byte copied once.
+"""Datasets for training with PyTorch, without Spark and Java; each byte is copied once.
 
     from safetensors_spark.dataset import open_dataset
     from safetensors_spark.torch import BatchDataset
 
     batches = BatchDataset(open_dataset("points"), batch_size=64, shuffle=True)
-    for batch in batches:    # this rank's, made ahead by threads
+    for batch in batches:    # this rank's batches, prepared by threads
         batch["x"]           # a tensor of the file's dtype
 
-`BatchDataset` is iterable, knows ranks and workers, and goes on where it was; `SampleDataset` is map-style, for any
+`BatchDataset` is iterable, supports ranks and workers, and is resumable; `SampleDataset` is map-style, for any
 sampler. Needs the extra `torch`.
 """
 

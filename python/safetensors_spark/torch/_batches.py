@@ -33,25 +33,25 @@ class BatchDataset(Batches, IterableDataset[Any]):
             for batch in batches:
                 ...
 
-    A batch is a dictionary of tensors, which are the caller's: copies of the files' bytes, with the files' dtypes and
-    one more dimension in front; of text and binary columns lists of strings or bytes. Dates are days, and timestamps
-    microseconds, since 1970. Threads make the next ones meanwhile, which is as fast as memory allows. Where a
+    A batch is a dictionary of tensors: copies of the files' bytes, which the caller may change, with the files' dtypes
+    and one more dimension in front; text and binary columns are lists of strings or bytes. Dates are days, and
+    timestamps microseconds, since 1970. Threads prepare the next batches meanwhile, as fast as memory allows. If a
     transform needs processes, use `DataLoader(batches, batch_size=None, num_workers=...)`, or torchdata's
     StatefulDataLoader.
 
     The order of an epoch depends on `seed` and the epoch's number, and not on the number of ranks and workers. Each
-    step takes the next `batch_size` samples for every rank, so that all ranks have the same number of batches, and no
+    step takes the next `batch_size` samples for every rank, so all ranks have the same number of batches, and no
     sample is taken twice. Without `drop_last` the rest of an epoch is spread evenly over the ranks in smaller batches;
-    where it is less than a sample for each, it joins the last step's batches, which then may have one sample more. Only
-    where a whole epoch, or what a loaded state leaves of one, is less than a sample for each rank, some samples are
-    taken by several ranks, as PyTorch's DistributedSampler has it.
+    if it is less than a sample for each, it joins the last step's batches, which then may have one more sample. Only
+    if a whole epoch, or the rest of it after a loaded state, has fewer samples than ranks, some samples are
+    taken by several ranks, as with PyTorch's DistributedSampler.
 
     After a full pass the next iteration is the next epoch; `set_epoch` says which one is next. Worker processes cannot
     know how many of their batches are taken, so each iteration of a DataLoader with workers counts as a full pass, and
     `epoch` is the next one when they have made all batches, a few batches before the last one is taken. Set an epoch,
     or load a state, before the DataLoader's iteration begins, not while its workers start.
 
-    State is a place in that order, so that it is saved and loaded at once, and fits any number of ranks and workers.
+    A state is a position in that order, so it is fast to save and load, and fits any number of ranks and workers.
     """
 
     _position: SharedPosition
@@ -80,40 +80,40 @@ class BatchDataset(Batches, IterableDataset[Any]):
         """A rank's share of the samples.
 
         Args:
-            dataset: what `open_dataset`, `mix`, `Dataset.blocks` or `Dataset.pack` has made.
-            batch_size: how many samples a batch of each rank has; not with `max_tokens`.
-            max_tokens: how many values of a ragged column a batch of each rank has at most, instead: as many samples as
-                have so many. Which samples are a batch is the same in all epochs, whose order is that of batches. To
-                find them, the offsets of all shards are read now. Where the last batches are fewer than ranks, these
-                share their samples: each takes a part of one batch.
-            tokens: the column that `max_tokens` counts, where several are ragged.
+            dataset: the result of `open_dataset`, `mix`, `Dataset.blocks` or `Dataset.pack`.
+            batch_size: the number of samples in a batch of each rank; not with `max_tokens`.
+            max_tokens: instead, the maximum number of values of a ragged column in a batch of each rank. Batches have
+                the same samples in all epochs, which take them in another order. To
+                compute them, the offsets of all shards are read now. If the last batches are fewer than ranks, the
+                ranks share their samples: each takes a part of one batch.
+            tokens: the column that `max_tokens` counts, if several are ragged.
             shuffle: take samples in a random order: shards in a random order, and the samples of those shards that are
                 read together in a random order.
             seed: decides the order, together with the epoch. It must be the same on all ranks.
-            drop_last: leave out the samples at the end of an epoch that do not fill a batch on every rank.
-            rank: this process's, by default that of `torch.distributed` if it is initialized, else the one that
-                `torchrun` has set in the environment, else 0.
-            world_size: how many ranks there are, by default from the same place, else 1.
-            nodes: if more than one, each of so many nodes takes only samples of its own part of an epoch, and of a
-                remote dataset downloads only the shards of that part. Node 0 has the first `world_size / nodes` ranks.
-            window_bytes: shuffle the samples of so many bytes of shards together, but of no more than 128 shards. Those
+            drop_last: drop the samples at the end of an epoch that do not fill a batch on every rank.
+            rank: the rank of this process; by default that of `torch.distributed` if it is initialized, else the one
+                that `torchrun` has set in the environment, else 0.
+            world_size: the number of ranks; by default from the same source, else 1.
+            nodes: if more than one, each node takes only samples of its own part of an epoch, and downloads only the
+                shards of that part of a remote dataset. Node 0 has the first `world_size / nodes` ranks.
+            window_bytes: shuffle the samples of so many bytes of shards together, but of at most 128 shards. Shards
                 of a remote dataset must be on the disk before the first batch of their window.
-            threads: how many threads make batches while the caller is busy; 0 for none. In worker processes there are
-                none.
+            threads: the number of threads that prepare batches while the caller is busy; 0 for none. Worker processes
+                use none.
             dtype: cast columns of floating-point numbers to this dtype of PyTorch, or the one of this name; or a
                 dictionary with a dtype for each column to cast.
             ragged: the form of columns whose samples differ in length: `nested` for a nested tensor of layout
                 `torch.jagged`; `packed` for `Packed`, as FlashAttention takes sequences; `padded` for `Padded`; or a
                 dictionary with a form for some columns, and `nested` for others.
-            transform: called with each batch, in those threads or worker processes; what it returns takes the batch's
-                place. A program that ends, as by Ctrl-C, waits for the calls that are running in threads.
-            pin_memory: have the threads copy batches to pinned memory, for copies to a CUDA device that do not block.
-            device: have the threads copy batches to this device. To a CUDA device copies are made from pinned memory in
-                a stream of their own, beside what the caller computes. Not for worker processes.
+            transform: called with each batch, in those threads or worker processes; its result replaces the
+                batch. When a program ends, for example by Ctrl-C, it waits for the calls that are running in threads.
+            pin_memory: copy batches to pinned memory in the threads, for non-blocking copies to a CUDA device.
+            device: copy batches to this device in the threads. Copies to a CUDA device use pinned memory and
+                a separate stream, and overlap with the caller's computation. Not for worker processes.
 
         Raises `TypeError` for an argument of another kind, `ValueError` for a number that is out of range, and
-        `SafetensorsSparkError` for a column that is not there, or a sample of more than `max_tokens`. Warns where there
-        are fewer samples than ranks.
+        `SafetensorsSparkError` for a column that does not exist, or a sample of more than `max_tokens`. Warns if
+        there are fewer samples than ranks.
         """
         rank, world_size = _world(rank, world_size)
         samples, size = by_tokens(
@@ -130,7 +130,7 @@ class BatchDataset(Batches, IterableDataset[Any]):
         )
         self._device = None if device is None else torch.device(device)
         self._pin_memory = pin_memory
-        # Batches that a worker had made of the iteration that it goes on with.
+        # Batches that a worker had made of the iteration that it continues with.
         self._resumed = 0
 
     def __iter__(self) -> Iterator[Any]:
@@ -151,12 +151,12 @@ class BatchDataset(Batches, IterableDataset[Any]):
         return self._of_worker(iteration, steps, makes_last)
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
-        """The place after the batches that were taken, to save beside a model. It is the same on every rank.
+        """The position after the batches that were taken, to save with a model. It is the same on every rank.
 
         Args:
-            batches: how many batches were taken in the last iteration, where a DataLoader's workers made them: they are
-                ahead of what was taken, and only who took them knows. Not needed otherwise, nor with a
-                StatefulDataLoader, which has a `state_dict` of its own.
+            batches: the number of batches taken in the last iteration, if a DataLoader's workers made them: workers are
+                ahead, and only the training loop knows it. Not needed otherwise, nor with a
+                StatefulDataLoader, which has its own `state_dict`.
         """
         if batches is None:
             if self._position.by_workers:
@@ -170,15 +170,16 @@ class BatchDataset(Batches, IterableDataset[Any]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state in the next iteration: one of this class, or a StatefulDataLoader's that has such ones.
 
-        The number of ranks, of workers, and the batch size may be others than when it was saved. A StatefulDataLoader
-        loads its own state only with as many workers as before; for other numbers load it here, and begin a new loader.
+        The numbers of ranks and workers and the batch size may differ from those when it was saved. A
+        StatefulDataLoader loads its own state only with the same number of workers; for other numbers load it here, and
+        create a new loader.
 
-        Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is no state.
+        Raises `SafetensorsSparkError` for a state of another dataset or another order, and for what is not a state.
         """
         if get_worker_info() is None:
             super().load_state_dict(state)
             return
-        # This worker's part of a StatefulDataLoader's state, of which each goes on with its own batches.
+        # This worker's part of a StatefulDataLoader's state, of which each continues with its own batches.
         saved, batches = self._checked(state)
         if replace(saved, epoch=0, begun_at=0) != self._plan:
             raise SafetensorsSparkError(
@@ -209,7 +210,7 @@ def _sent(moves: Transfer, task: Callable[[], Any]) -> Any:
 
 
 def _refuse_collation(caller: object) -> None:
-    """Raises where a DataLoader would stack batches, which adds a dimension."""
+    """Raises if a DataLoader would stack batches, which adds a dimension."""
     if getattr(caller, "auto_collation", False):
         raise SafetensorsSparkError(
             "a BatchDataset has batches already, which this DataLoader would stack again: use "

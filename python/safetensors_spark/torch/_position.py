@@ -61,7 +61,7 @@ class SharedPosition(Forked, Position):
 
     def __init__(self) -> None:
         self._shared = torch.zeros((_WORKERS.stop, _COLUMNS), dtype=torch.int64)
-        # In a worker: how many iterations it has begun, the last one of them, and where a state says to go on.
+        # In a worker: how many iterations it has begun, the last one of them, and where a state says to continue.
         self._iterations = 0
         self._own: _Iteration | None = None
         self._resumed: tuple[int, int] | None = None
@@ -142,7 +142,7 @@ class SharedPosition(Forked, Position):
             self._words[_LAST, 2] = self._own.number
 
     def resume(self, epoch: int, begun_at: int) -> None:
-        """A worker goes on with an iteration that was begun at this place; all its workers say the same."""
+        """A worker continues with an iteration that was begun at this place; all its workers say the same."""
         self._resumed = epoch, begun_at
 
     def _next(self, last: _Setting | _Iteration, complete: bool) -> tuple[int, int]:

@@ -21,9 +21,9 @@ class SampleDataset(TorchDataset[Batch]):
         samples = SampleDataset(open_dataset("points"))
         loader = DataLoader(samples, batch_size=64, shuffle=True, collate_fn=collate)
 
-    A sample is a dictionary of tensors, which are the caller's: copies of the file's bytes, with the file's dtypes; of
-    text and binary columns strings or bytes. To go through all samples in an order that shards can be prefetched in,
-    take `BatchDataset`.
+    A sample is a dictionary of tensors: copies of the file's bytes, of the file's dtypes, that the caller may change;
+    text and binary columns are strings or bytes. To iterate over all samples in an order that allows prefetching of
+    shards, use `BatchDataset`.
     """
 
     def __init__(self, dataset: Dataset, *, ragged: Mapping[str, Form] | Form = "nested") -> None:
@@ -56,9 +56,9 @@ class SampleDataset(TorchDataset[Batch]):
 
 
 def collate(samples: Sequence[Any]) -> Any:
-    """A DataLoader's `collate_fn`: gives the batch that the samples of a `SampleDataset` are in already.
+    """A DataLoader's `collate_fn`: returns the batch that already contains the samples of a `SampleDataset`.
 
-    DataLoader's own would copy every byte once more. What other datasets give, it collates as that one does.
+    DataLoader's own function would copy every byte once more. Samples of other datasets are collated by that function.
     """
     return samples.batch() if isinstance(samples, _Stacked) else default_collate(samples)
 

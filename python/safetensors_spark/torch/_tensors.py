@@ -66,7 +66,7 @@ def tensor_columns(samples: Samples) -> Columns[torch.dtype, Tensor]:
 
 def _view(column: ShardColumn) -> MappedColumn[torch.dtype]:
     if column.dtype not in DTYPES:
-        raise InvalidTensorError(f"{column.dtype} is no dtype of PyTorch {torch.__version__}.")
+        raise InvalidTensorError(f"{column.dtype} is not a dtype of PyTorch {torch.__version__}.")
     return mapped_column(DTYPES[column.dtype], _pairs(column.shape) if column.dtype == "F4" else column.shape, column)
 
 

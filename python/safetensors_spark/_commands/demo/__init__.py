@@ -22,7 +22,7 @@ def add_to(commands: Commands) -> None:
         ),
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("demo"), metavar="DIR", help="where everything goes (default: demo)"
+        "--output", type=Path, default=Path("demo"), metavar="DIR", help="the output folder (default: demo)"
     )
     parser.set_defaults(run=_run)
 

@@ -35,7 +35,7 @@ class Part:
     tables: list[Table]
     checks: list[Check]
     files: list[tuple[str, str]]
-    """What lies where."""
+    """The paths of the output."""
     truth: str = "scikit-learn"
     """What the checks compare with."""
 
@@ -79,9 +79,9 @@ def show(parts: list[Part], clock: Clock, log: Path) -> bool:
         _show_part(part)
     show_table(Table("Time", ("step", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in clock.steps]))
     files = [file for part in parts for file in part.files]
-    show_table(Table("Where it lies", ("what", "path"), [*files, ("Spark's log", str(log))]))
+    show_table(Table("Output", ("what", "path"), [*files, ("Spark's log", str(log))]))
     equal = all(part.holds for part in parts)
-    print("Every value came back as it was." if equal else "DIFFERENT: see the results above.")
+    print("Every value came back unchanged." if equal else "DIFFERENT: see the results above.")
     return equal
 
 

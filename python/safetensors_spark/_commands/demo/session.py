@@ -44,7 +44,7 @@ def quiet(log: Path, clock: Clock) -> Iterator[SparkSession]:
             spark.stop()
     except PySparkException as error:
         raise SafetensorsSparkError(
-            f"{error}\nSpark's log is {log}. `safetensors-spark doctor` tells whether Spark can be used here."
+            f"{error}\nSpark's log is {log}. `safetensors-spark doctor` says whether Spark can be used here."
         ) from error
 
 

@@ -95,7 +95,7 @@ class DatasetCommit:
                 f"{again} is in {self._target.location} already: these records were committed before."
             )
         if len(set(names)) < len(names):
-            raise InvalidWriteError("A record is there twice. Pass what each writer's `finish` returned once.")
+            raise InvalidWriteError("A record was given twice. Pass what each writer's `finish` returned once.")
 
     def _index(self, kept: Manifest | None) -> IndexCommit | None:
         """None if the dataset has no index after this commit."""
@@ -135,7 +135,7 @@ class DatasetCommit:
             if not self._arrived(error):
                 raise
             _LOGGER.warning(
-                "The manifest in %s is written, though that ended in an error: %s", self._target.location, error
+                "The manifest in %s is written, though the request failed: %s", self._target.location, error
             )
         return complete
 
@@ -147,7 +147,7 @@ class DatasetCommit:
             if status is None or status.length != shard.bytes:
                 raise InvalidWriteError(
                     f"Shard {shard.file} was written, but is not in "
-                    f"{self._target.location}/{staged.rpartition('/')[0]} as this process sees it. Name a path that is "
+                    f"{self._target.location}/{staged.rpartition('/')[0]} as seen by this process. Name a path that is "
                     "the same place for every writer, and commit a record once, within a week."
                 )
         self._target.move((staged, shard.file) for staged, shard in pairs)
@@ -161,9 +161,9 @@ class DatasetCommit:
             found = read_existing(self._target)
         except (OSError, SafetensorsSparkError):
             raise OSError(
-                f"It is not known whether the write to {self._target.location} took effect: replacing its {MANIFEST} "
-                f"ended in an error. It did if the manifest has the `commit_id` {self._id}; if not, look that no other "
-                f"write has replaced it since, and write again. The error was: {error}"
+                f"It is unknown whether the write to {self._target.location} took effect: replacing its {MANIFEST} "
+                f"ended in an error. It did if the manifest has the `commit_id` {self._id}; if not, check that no "
+                f"other write has replaced it since, and write again. The error was: {error}"
             ) from error
         if found is None:
             return False

@@ -27,7 +27,7 @@ def read_existing(target: Target) -> Manifest | None:
 
 
 def check_existing(target: Target, save_mode: SaveMode, mode: Mode, columns: Sequence[Column]) -> Manifest | None:
-    """The dataset that is there, if this write may go on.
+    """The dataset that is there, if this write may continue.
 
     Checked when a write begins, and again under the commit lock, as other writes may have committed since.
 
@@ -47,7 +47,7 @@ def check_existing(target: Target, save_mode: SaveMode, mode: Mode, columns: Seq
         found = _read(target, save_mode)
         if found is None:
             raise InvalidWriteError(
-                f"{target.location} is no dataset of safetensors, as it has no {MANIFEST}, but it is not empty: it "
+                f"{target.location} is not a dataset of safetensors, as it has no {MANIFEST}, but it is not empty: it "
                 f"holds {name}, for one. Name an empty directory, or a dataset."
             )
     if found is None:
@@ -70,7 +70,7 @@ def _read(target: Target, save_mode: SaveMode) -> Manifest | None:
     except InvalidManifestError as error:
         if save_mode != "overwrite":
             raise
-        _LOGGER.warning("%s It is overwritten, and what shards it had are left.", error)
+        _LOGGER.warning("%s It is overwritten, and its shards are kept.", error)
         return DAMAGED
     if found is not None:
         check_writable(found.version, f"{target.location}/{MANIFEST}")

@@ -1,4 +1,4 @@
-"""A directory of this machine that is written to."""
+"""A local directory that is written to."""
 
 from __future__ import annotations
 

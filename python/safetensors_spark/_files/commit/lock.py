@@ -59,7 +59,7 @@ class CommitLock:
         """Raise `LostLockError` if another write has taken the lock, or may be doing it."""
         if not self.is_held():
             raise LostLockError(
-                f"{self._target.location}/{LOCK} was lost to another write, because this one stood still for more than "
+                f"{self._target.location}/{LOCK} was lost to another write, because this one paused for more than "
                 f"{self._record.stale_after_ms // 1000} seconds. Nothing was changed; write again."
             )
 
@@ -151,7 +151,7 @@ class _Wait:
         try:
             if state_of(self._target, lock) == state:
                 _LOGGER.warning(
-                    "%s/%s is removed: nothing of it has changed for %d s, so its holder is dead (%s).",
+                    "%s/%s is removed: it has not changed for %d s, so its holder is dead (%s).",
                     self._target.location, lock, state.stale_seconds, _described(state),
                 )  # fmt: skip
                 self._target.delete(lock)

@@ -101,7 +101,7 @@ class RemoteTarget:
         self._forget(name)
 
     def replace(self, name: str, draft: str, content: Iterable[bytes], verify: Callable[[], None]) -> None:
-        """Replace a file, which the store shows when all of it is there. Nothing stops a writer that stood still."""
+        """Replace a file, which the store shows when all of it is there. Nothing stops a writer that paused."""
         whole = b"".join(content)
         verify()
         self.overwrite(name, whole)

@@ -13,6 +13,6 @@ Target: TypeAlias = LocalTarget | RemoteTarget
 
 
 def open_target(path: str | os.PathLike[str], storage_options: StorageOptions | None = None) -> Target:
-    """The directory at a path of this machine, or at a URL of fsspec. Nothing is made there yet."""
+    """The directory at a local path, or at an fsspec URL. Nothing is made there yet."""
     folder = open_folder(path, storage_options)
     return LocalTarget(folder) if isinstance(folder, LocalFolder) else RemoteTarget(folder)

@@ -42,15 +42,15 @@ class WriteRecord:
             return WriteRecord(root["folder"], root["mode"], columns, tuple(map(_shard, root["shards"])))
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidWriteError(
-                f"{text[:100]!r} is no record of a writer ({error!r}). Pass what `finish` returned."
+                f"{text[:100]!r} is not a record of a writer ({error!r}). Pass what `finish` returned."
             ) from None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(rf"{STAGING}/[0-9a-f-]{{36}}", self.folder):
-            raise InvalidWriteError(f"{self.folder!r} is no folder of a writer. Pass what `finish` returned.")
+            raise InvalidWriteError(f"{self.folder!r} is not a folder of a writer. Pass what `finish` returned.")
         for shard in self.shards:
             if not is_plain_name(shard.file):
-                raise InvalidWriteError(f"{shard.file!r} is no name of a shard. Pass what `finish` returned.")
+                raise InvalidWriteError(f"{shard.file!r} is not the name of a shard. Pass what `finish` returned.")
 
 
 def _shard(fields: dict[str, Any]) -> Shard:

@@ -163,7 +163,7 @@ def _fixed(name: str, array: Any) -> Array:
         return values.reshape(len(lengths), lengths[0] if len(lengths) else 0, *values.shape[1:])
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)):
         raise InvalidWriteError(
-            f"Column `{name}` is {array.type}, which is no tensor: expected numbers, truth values, lists of them, "
+            f"Column `{name}` is {array.type}, which is not a tensor: expected numbers, truth values, lists of them, "
             "text, bytes, dates or times. Choose other columns, or cast it."
         )
     found: Array = array.to_numpy(zero_copy_only=False)

@@ -156,7 +156,9 @@ def _key(name: str, row: int, key: Any) -> str:
             f"Column `{name}`, row {row}: null, and every tensor needs a key. Fill it, or leave the row out."
         )
     if not isinstance(key, str | int) or isinstance(key, bool):
-        raise InvalidWriteError(f"Column `{name}`, row {row}: {key!r:.80} is no key: expected text or a whole number.")
+        raise InvalidWriteError(
+            f"Column `{name}`, row {row}: {key!r:.80} is not a key: expected text or a whole number."
+        )
     text = str(key)
     if text == METADATA:
         raise InvalidWriteError(

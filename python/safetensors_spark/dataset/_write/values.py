@@ -21,7 +21,7 @@ _EPOCH = "datetime64[us]"
 def chunk_of_values(name: str, values: Any, is_ragged: bool) -> Chunk:
     """The rows of an array, a list, a `Ragged`, or a tensor of PyTorch.
 
-    Raises `InvalidWriteError` for what is no column of tensors.
+    Raises `InvalidWriteError` for what is not a column of tensors.
     """
     if _is_of("torch", values):
         return _of_torch(name, values, is_ragged)
@@ -164,7 +164,7 @@ def _encoded(name: str, row: int, value: Any) -> bytes:
         return str.encode(value)
     except (TypeError, UnicodeEncodeError) as error:
         raise InvalidWriteError(
-            f"Column `{name}`, row {row}: {value!r:.80} is no text that UTF-8 can store ({error})."
+            f"Column `{name}`, row {row}: {value!r:.80} is not text that UTF-8 can store ({error})."
         ) from None
 
 
@@ -206,8 +206,8 @@ def _array(name: str, row: int, value: Any) -> Array:
         array = np.empty(0, object)
     if array.dtype.kind not in "biufcV" or array.dtype.names:
         raise InvalidWriteError(
-            f"Column `{name}`, row {row}: {value!r:.80} is no tensor: expected numbers, truth values, arrays of them, "
-            "text, bytes, dates or times."
+            f"Column `{name}`, row {row}: {value!r:.80} is not a tensor: expected numbers, truth values, arrays of "
+            "them, text, bytes, dates or times."
         )
     return array
 

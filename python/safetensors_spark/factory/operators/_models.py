@@ -31,7 +31,7 @@ def place_of(operator: Operator, model: str) -> Path:
     missing = [name for name in ("config.json", "tokenizer.json") if not (place / name).is_file()]
     missing += [] if any(place.glob("*.safetensors")) else ["*.safetensors"]
     if missing:
-        told = f"has no {', '.join(missing)}" if place.is_dir() else "is no folder"
+        told = f"has no {', '.join(missing)}" if place.is_dir() else "is not a folder"
         raise ConfigError(
             f"`{operator.id or operator.type}`: {place} {told}, expected a model with config.json, tokenizer.json and "
             "*.safetensors, as `save_pretrained` of transformers writes them."
@@ -45,7 +45,7 @@ def read(place: Path, name: str) -> Any:
     try:
         return json.loads(file.read_bytes()) if file.is_file() else {}
     except ValueError as error:
-        raise ConfigError(f"{file} is no JSON: {error}.") from None
+        raise ConfigError(f"{file} is not JSON: {error}.") from None
 
 
 def most_tokens(place: Path) -> int:

@@ -165,8 +165,8 @@ class Writer:
         for row, ids in rows.items():
             if not 0 < len(ids) <= self._most_tokens:
                 raise ValueError(
-                    f"a prompt has {counted(len(ids), 'token')}, expected 1 to {self._most_tokens:,}, which leave "
-                    f"place for the new ones. It begins with {prompts[row][:80]!r}. Shorten the fields or the new "
+                    f"a prompt has {counted(len(ids), 'token')}, expected 1 to {self._most_tokens:,}, which leaves "
+                    f"room for the new ones. It begins with {prompts[row][:80]!r}. Shorten the fields or the new "
                     "tokens; `on_error: quarantine` of the stage drops such rows"
                 )
         return in_batches(

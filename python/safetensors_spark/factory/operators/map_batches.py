@@ -90,4 +90,4 @@ def _type(text: str) -> pa.DataType:
     try:
         return pa.type_for_alias(text)
     except ValueError:
-        raise ValueError(f"`{text}` is no type, expected one such as `int64`, `string` or `list<float32>`") from None
+        raise ValueError(f"`{text}` is not a type, expected one such as `int64`, `string` or `list<float32>`") from None

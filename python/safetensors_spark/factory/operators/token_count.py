@@ -62,12 +62,12 @@ def _tokenizer(path: str) -> Any:
     from tokenizers import Tokenizer
 
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}, the tokenizer of `token_count`, is not there: name a file `tokenizer.json`")
+        raise FileNotFoundError(f"{path}, the tokenizer of `token_count`, does not exist: name a file `tokenizer.json`")
     try:
         found = Tokenizer.from_file(path)
     except Exception as error:
         # The library raises no other class.
-        raise ValueError(f"{path} is no file of the library `tokenizers`: {error}") from None
+        raise ValueError(f"{path} is not a file of the library `tokenizers`: {error}") from None
     found.no_padding()
     found.no_truncation()
     return found

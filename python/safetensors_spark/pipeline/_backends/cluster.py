@@ -19,7 +19,7 @@ _latest: tuple[str, Any] | None = None
 
 
 def packed(work: Work) -> bytes:
-    """What nodes need of the work, whose folder is made: a node where it is not there does not see it."""
+    """What nodes need of the work, whose folder is made: a node where it does not exist does not see it."""
     open_target(work.folder).make()
     return packed_value(work)
 
@@ -64,7 +64,9 @@ def unpacked(name: str, content: Callable[[], bytes]) -> Any:
         try:
             _latest = name, pickle.loads(found)
         except ImportError as error:
-            raise with_note(error, f"Node {platform.node()} has not all that the pipeline's functions import") from None
+            raise with_note(
+                error, f"Node {platform.node()} lacks modules that the pipeline's functions import"
+            ) from None
     return _latest[1]
 
 
@@ -72,7 +74,7 @@ def check_folder(work: Work) -> None:
     """Raise `PipelineError` on a node that does not see the work's folder."""
     if "://" not in work.folder and not Path(work.folder).is_dir():
         raise PipelineError(
-            f"{work.folder}, where the pipeline keeps what is between stages, is not to be seen on node "
+            f"{work.folder}, where the pipeline keeps the rows between stages, does not exist on node "
             f"{platform.node()}. Give `work_dir` a folder that all nodes share, such as one of an object store, and "
             "write there, too."
         )

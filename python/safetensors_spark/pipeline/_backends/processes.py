@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine."""
+"""Tasks in processes on this machine."""
 
 from __future__ import annotations
 
@@ -139,5 +139,5 @@ class _Run:
 
 def _died(code: int) -> str:
     if code == -9:
-        return "signal 9: mostly the system had no memory left"
+        return "signal 9: usually, the system ran out of memory"
     return f"signal {-code}" if code < 0 else f"exit code {code}"

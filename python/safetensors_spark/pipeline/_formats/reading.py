@@ -69,7 +69,7 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
     if name.endswith(_COMPRESSED):
         # Not all libraries say so.
         if not file.read(1):
-            raise EOFError("it has no bytes, and nothing that is compressed has none")
+            raise EOFError("it has no bytes, and compressed files are never empty")
         file.seek(0)
     if name.endswith((".gz", ".gzip")):
         from isal.igzip import IGzipFile
@@ -94,7 +94,7 @@ def decompressed(path: str, file: BinaryIO) -> Iterator[BinaryIO]:
 
 
 class _Zstandard(io.RawIOBase):
-    """Frames of Zstandard, one after the other. The library's own reader does not tell that a file is cut off."""
+    """Frames of Zstandard, one after the other. The library's own reader does not tell that a file is truncated."""
 
     def __init__(self, file: BinaryIO) -> None:
         import zstandard

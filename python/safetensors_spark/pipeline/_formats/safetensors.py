@@ -34,7 +34,7 @@ def samples_of(some: SampleRange, load: Load, bad: Bad) -> Iterator[dict[str, An
             yield from _records(dataset[start:end], end - start)
         return
     keeps, used = record_filter(load.filter, bad), columns_of(load.filter)
-    # A column that is not there is null, as in any record without it.
+    # A column that does not exist is null, as in any record without it.
     looked_at = some.dataset.select_columns([name for name in some.dataset.samples.columns if name in used])
     further = some.dataset.select_columns([name for name in names if name not in used])
     for start, end in _ranges(some):
