@@ -188,7 +188,7 @@ def test_records_are_committed_once(path: Path) -> None:
     with pytest.raises(InvalidWriteError, match="not a folder of a writer"):
         WriteRecord("../..", "batch", (), ())
     for name in ("../x.safetensors", "..", "/x", ""):
-        with pytest.raises(InvalidWriteError, match="is no name of a shard"):
+        with pytest.raises(InvalidWriteError, match="is not the name of a shard"):
             WriteRecord.from_json(record.to_json().replace(record.shards[0].file, name))
 
 

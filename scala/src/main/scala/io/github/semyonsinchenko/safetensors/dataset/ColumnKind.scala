@@ -51,7 +51,7 @@ object ColumnKind {
       else json.properties.asScala.foldLeft[Either[String, Map[String, ColumnKind]]](Right(Map.empty)) {
         (kinds, entry) =>
           val name = entry.getValue.asText
-          for (before <- kinds; kind <- all.find(_.name == name).toRight(s"`$name` is no kind of a column"))
+          for (before <- kinds; kind <- all.find(_.name == name).toRight(s"`$name` is not a kind of column"))
             yield before + (entry.getKey -> kind)
       }
     } catch { case e: JsonProcessingException => Left(e.getOriginalMessage) }

@@ -133,7 +133,7 @@ private[safetensors] object Layout {
     override private[read] def packsFiles: Boolean = true
     override private[read] def hasKeys: Boolean    = separator.isEmpty
 
-    // A file with several tensors for each row does not tell how many columns it has.
+    // A file with several tensors for each row does not say how many columns it has.
     override private[read] def count(file: DataFile): Option[Long] =
       file.shard.map(_.tensors).filter(_ => separator.isEmpty)
 

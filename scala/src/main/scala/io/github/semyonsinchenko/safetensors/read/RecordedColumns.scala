@@ -44,7 +44,7 @@ private[read] object RecordedColumns {
     val more = if (there.size > MaxShown) s" and ${there.size - MaxShown} more" else ""
     new InvalidRequestException(
       s"Column `$name` of the schema is not in the dataset, which has ${there.take(MaxShown).mkString(", ")}$more." +
-        s"${NearestName.hint(name, there)} Correct the name, or leave it out. A column that ALTER TABLE has added is there once " +
+        s"${NearestName.hint(name, there)} Correct the name, or leave it out. A column added by ALTER TABLE exists once " +
         "INSERT OVERWRITE has rewritten all rows.")
   }
 }

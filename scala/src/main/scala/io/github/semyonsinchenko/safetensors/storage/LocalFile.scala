@@ -33,5 +33,5 @@ object LocalFile {
         throw new UnreadableFileException(
           s"$local is not a regular file. Remove it, or read another path.",
           fault = FileFault.Corrupt)
-    catch { case _: IOException => } // Opening the file tells it.
+    catch { case _: IOException => } // Opening the file reports it.
 }

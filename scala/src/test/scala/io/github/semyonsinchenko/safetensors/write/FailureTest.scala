@@ -171,7 +171,7 @@ class FailureTest extends FaultyWrites("local[2]") {
     Faults.during(step, forGood = true) {
       if (step.operation == "answer")
         assert(messageOf(write(rows(fresh), directory, mode, batch)).contains(
-            s"It is not known whether the write to faulty:$directory took effect"))
+            s"It is unknown whether the write to faulty:$directory took effect"))
       else write(rows(fresh), directory, mode, batch)
     }
     tell(name, directory, batch)

@@ -67,7 +67,7 @@ class RaceTest extends FaultyWrites("local[2]") {
       val late = Try(append(directory, batch)(Files.write(
           Files.createDirectories(directory).resolve("other.safetensors"),
           Array[Byte](1))))
-      assert(late.failed.get.getMessage.contains("is no dataset of safetensors"))
+      assert(late.failed.get.getMessage.contains("is not a dataset of safetensors"))
       assert(leftovers(directory) == Seq("other.safetensors"))
     }
   }

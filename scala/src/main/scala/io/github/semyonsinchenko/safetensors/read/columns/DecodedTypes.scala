@@ -66,7 +66,7 @@ private[read] object DecodedTypes {
     if (vectorText.contains(text)) newVector
     else Try(CatalystSqlParser.parseDataType(text)).toOption.map(withoutNulls)
 
-  // A manifest does not tell whether elements may be null. None is.
+  // A manifest does not say whether elements may be null. None is.
   private def withoutNulls(of: DataType): DataType = of match {
     case struct if TensorStruct.matches(struct) => TensorStruct.dataType
     case ArrayType(element, _)                  => ArrayType(withoutNulls(element), containsNull = false)

@@ -37,7 +37,7 @@ private[read] object RowColumn {
    */
   final case class Tensor(name: String, fields: Vector[TensorField], nullable: Boolean) extends OfTensor
 
-  /** A tensor's values as a Spark type of their own, such as `array<float>`. */
+  /** A tensor's values as another Spark type, such as `array<float>`. */
   final case class Decoded(name: String, dataType: DataType, nullable: Boolean) extends OfTensor
 
   def tensor(column: StructField): Tensor =

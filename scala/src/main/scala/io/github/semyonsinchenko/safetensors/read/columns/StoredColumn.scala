@@ -29,7 +29,7 @@ private[read] final case class StoredColumn(
 
 private[read] object StoredColumn {
 
-  /** None if the manifest does not tell the dtype or the shape, as older versions allowed rows to differ. */
+  /** None if the manifest does not state the dtype or the shape, as older versions allowed rows to differ. */
   def of(record: ColumnRecord): Option[StoredColumn] =
     for (name <- record.dtype; dtype <- Dtype.of(name); shape <- record.shape)
       yield StoredColumn(record.kind, dtype, shape.map(_.toLong), record.sparkType)
@@ -55,10 +55,10 @@ private[read] final class StoredColumns(file: DataFile, header: Header) {
     case (name, kind) if kind.hasOffsets => ColumnKind.offsetsOf(name)
   }.toSet
 
-  /** Whether a tensor has the offsets of a column, and is no column. */
+  /** Whether a tensor has the offsets of a column, and is not a column. */
   def isOffsets(name: String): Boolean = offsets(name)
 
-  /** The place of a column in the order in which they were written; a manifest tells it. */
+  /** The position of a column in the order of writing, which a manifest records. */
   def place(name: String): Int = places.getOrElse(name, places.size)
 
   def apply(tensor: TensorInfo): StoredColumn = StoredColumn(

@@ -85,7 +85,7 @@ private[read] final class RowBatches(
     RowBatch(batch, memory, bytes)
   }
 
-  // Small rows without bytes to read are together too, as each batch has a cost of its own.
+  // Small rows without bytes to read are batched too, as each batch has a fixed cost.
   private def isShort(rows: Int, memory: RowMemory) =
     rows < RowBatches.MaxRows && (memory.lackingBytes == 0 || memory.lackingBytes < file.source.batchBytes)
 

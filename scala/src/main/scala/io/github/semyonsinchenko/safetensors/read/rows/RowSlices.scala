@@ -5,7 +5,7 @@ import io.github.semyonsinchenko.safetensors.format.{Dtype, TensorInfo}
 import io.github.semyonsinchenko.safetensors.storage.{FileFault, UnreadableFileException}
 
 /**
- * Where the rows of a column are in a file. Rows are asked for in ascending order.
+ * Where the rows of a column are in a file. Rows are requested in ascending order.
  *
  * @param entries how many equal entries the tensor has
  */
@@ -86,7 +86,7 @@ private final class FixedSlices(file: OpenFile, tensor: TensorInfo)
   override def shape(row: Long): IndexedSeq[Long] = rowShape
 }
 
-/** The rows have any number of entries. A tensor of offsets tells where each begins. */
+/** The rows have any number of entries. A tensor of offsets says where each begins. */
 private final class RaggedSlices(file: OpenFile, tensor: TensorInfo, kind: ColumnKind)
     extends RowSlices(file, tensor, RowSlices.first(file, tensor)) {
 

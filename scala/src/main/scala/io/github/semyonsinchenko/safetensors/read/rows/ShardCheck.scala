@@ -30,7 +30,7 @@ private[read] object ShardCheck {
       val tensor = tensorOf(column.name)
       column.dtype.filter(_ != tensor.dtype.name).foreach(differs(s"the dtype of $what", tensor.dtype, _))
       val sample = tensor.shape.drop(1)
-      // A ragged tensor without values does not always tell the shape of one.
+      // A ragged tensor without values does not always define the shape of one.
       val isKnown = !column.kind.hasOffsets || tensor.size > 0
       column.shape.filter(isKnown && _.map(_.toLong) != sample).foreach(shape =>
         differs(s"the shape of a sample of $what", show(sample), show(shape)))

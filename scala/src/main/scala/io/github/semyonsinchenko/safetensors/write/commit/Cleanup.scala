@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 
 import io.github.semyonsinchenko.safetensors.dataset.Manifest
 
-/** Steps behind a write that failed or succeeded already: their own failure must not hide that. */
+/** Steps after a write has failed or succeeded: their own failure must not hide that. */
 private[write] final class Cleanup(directory: Path, conf: Configuration) {
   private val log = LoggerFactory.getLogger(getClass)
 

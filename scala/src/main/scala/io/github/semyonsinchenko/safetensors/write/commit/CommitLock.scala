@@ -52,7 +52,7 @@ private[commit] final class CommitLock(path: Path, record: LockRecord, acquired:
 
   /** @throws LostLockException if another write has taken the lock, or may be doing it */
   def verify(): Unit = if (!isHeld) throw new LostLockException(
-    s"$path was lost to another write, because this one stood still for more than ${record.staleMillis / 1000} seconds. Nothing was " +
+    s"$path was lost to another write, because this one paused for more than ${record.staleMillis / 1000} seconds. Nothing was " +
       "changed; write again.")
 
   def isHeld: Boolean = synchronized {

@@ -144,7 +144,7 @@ private[write] final class DatasetCommit(
       case e: LostLockException => throw e
       case e: IOException =>
         if (!arrived(shards, e)) throw (if (lock.isHeld) e else unknown(shards, e))
-        log.warn(s"The manifest in $directory is written, though that ended in an error.", e)
+        log.warn(s"The manifest in $directory is written, though the request failed.", e)
     }
 
   /** Another write that has taken the lock may have appended since. */
@@ -154,7 +154,7 @@ private[write] final class DatasetCommit(
     catch { case NonFatal(e) => error.addSuppressed(e); throw unknown(shards, error) }
 
   private def unknown(shards: Seq[ShardRecord], error: IOException) = new IOException(
-    s"It is not known whether the write to $directory took effect: replacing its ${Manifest.FileName} ended in an error. It did if " +
+    s"It is unknown whether the write to $directory took effect: replacing its ${Manifest.FileName} ended in an error. It did if " +
       s"the manifest has the `commit_id` $id${shards.headOption.fold("")(shard => s", or names ${shard.file}")}; if not, look that " +
       s"no other write has replaced it since, and write again. The error was: ${error.getMessage}",
     error

@@ -8,7 +8,7 @@ import io.github.semyonsinchenko.safetensors.dataset.Manifest
 
 /**
  * What jobs that died before their commit have left in a dataset's directory: the files of their tasks, and files that were
- * to take another name. A job that lives has them too, and is told by its age: in a week each writes something.
+ * to take another name. A running job has them too, and is recognised by its age: each job writes something within a week.
  */
 private[write] object Leftovers {
   private val AgeMillis = 7L * 24 * 3600 * 1000

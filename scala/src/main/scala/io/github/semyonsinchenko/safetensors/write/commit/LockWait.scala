@@ -14,7 +14,7 @@ import io.github.semyonsinchenko.safetensors.storage.ExclusiveFile
 /**
  * A write that waits for the lock of its dataset, `_commit.lock`, a file that only one write can create.
  *
- * It waits as long as the holder lives. It takes the lock of a dead holder, which it tells by its own clock and by what it sees
+ * It waits as long as the holder lives. It takes the lock of a dead holder, which it detects by its own clock and by what it sees
  * itself: other machines' clocks may differ. The lock that it removes is the one that it has watched. For that, it must be the
  * only one that removes it, which needs a lock again, named after the lock that is removed.
  */
@@ -51,7 +51,7 @@ private[commit] final class LockWait private (path: Path, record: LockRecord, fs
     if (attempt(claim))
       try if (LockState.of(lock, fs).contains(state)) {
           log.warn(
-            s"$lock is removed: nothing of it has changed for ${state.staleMillis / 1000} s, so its holder is dead " +
+            s"$lock is removed: it has not changed for ${state.staleMillis / 1000} s, so its holder is dead " +
               s"(${describe(state)}).")
           fs.delete(lock, false)
           state.holder.foreach(holder => fs.delete(LockState.aliveFile(lock, holder.id), false))

@@ -23,7 +23,7 @@ private[safetensors] sealed trait Existing extends Product with Serializable
 
 private[safetensors] object Existing {
 
-  /** Keeps its shards and adds the new ones behind them. */
+  /** Keeps its shards and adds the new ones after them. */
   case object Keep extends Existing
 
   /** Replaces its shards, and deletes them after the commit. */
@@ -103,7 +103,7 @@ private[write] object Target {
       manifest
     } catch {
       case e: InvalidManifestException if existing == Existing.Replace =>
-        log.warn(s"${e.getMessage} It is overwritten, and what shards it had are left.")
+        log.warn(s"${e.getMessage} It is overwritten, and its shards are kept.")
         Some(Damaged)
     }
 
@@ -125,7 +125,7 @@ private[write] object Target {
     s"$directory is a dataset already, and was to be created. Append to it, replace it, or name another path.")
 
   private def refuse(directory: Path, status: FileStatus): Nothing = throw new InvalidRequestException(
-    s"$directory is no dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
+    s"$directory is not a dataset of safetensors, as it has no ${Manifest.FileName}, but it is not empty: it holds " +
       s"${status.getPath.getName}, for one. Name an empty directory, or a dataset.")
 
   // Not repeated under the commit lock: other buckets make a query slower, not wrong.

@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 /**
  * Bytes of a shard that is not closed yet. The format puts the header first, and the header is known last, so that they
- * must be kept: in pages outside the heap while there are some to be had, behind them in a file on the local disk.
+ * must be kept: in pages outside the heap while there are free ones, then in a file on the local disk.
  */
 private[write] final class Payload(pages: Pages, openSpill: () => SpillFile) extends AutoCloseable {
 

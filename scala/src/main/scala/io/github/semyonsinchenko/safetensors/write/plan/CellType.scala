@@ -42,7 +42,7 @@ object CellType {
 
   /** The error of a column whose type cannot be written. */
   private[plan] def refused(field: StructField): InvalidRequestException = new InvalidRequestException(
-    s"Column `${field.name}` is ${field.dataType.simpleString}, which is no tensor: expected numbers, booleans, arrays of them, vectors " +
+    s"Column `${field.name}` is ${field.dataType.simpleString}, which is not a tensor: expected numbers, booleans, arrays of them, vectors " +
       s"of Spark ML, strings, binary values, dates, timestamps, or a Tensor Struct, ${TensorStruct.dataType.simpleString}. Choose other " +
       "columns with the option `columns`, or cast it.")
 

@@ -19,7 +19,7 @@ import io.github.semyonsinchenko.safetensors.write.encode.{
 import io.github.semyonsinchenko.safetensors.write.memory.Payload
 import io.github.semyonsinchenko.safetensors.write.plan.{Duplicates, WriteMode, WritePlan}
 
-/** Names tensors by their rows' keys: each cell becomes a tensor of its own. */
+/** Names tensors by their rows' keys: each cell becomes a separate tensor. */
 private[write] final class KeyValueShardWriter(
     plan: WritePlan,
     mode: WriteMode.KeyValue,

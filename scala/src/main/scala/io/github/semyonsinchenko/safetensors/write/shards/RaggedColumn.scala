@@ -16,7 +16,7 @@ private[write] final class RaggedColumn(plan: ColumnPlan, payload: Payload, offs
     extends BatchColumn {
   private val encoder = CellEncoders.of(plan)
   private var dtype   = plan.dtype
-  // Of one value. A row without values does not always tell it: that of an empty array of arrays is unknown.
+  // The shape of one value. A row without values does not always define it: that of an empty array of arrays is unknown.
   private var shape = plan.shape
   private var rank  = 0
   private var count = 0L

@@ -80,11 +80,11 @@ class WritePlanTest extends AnyFunSuite {
     "Option `shapes` names `image`, but the columns to write are: emb.")
   refused("a negative dimension")("batch_size" -> "1", "shapes" -> """{"image":[-1]}""")(
     "Option `shapes` is `{\"image\":[-1]}`")
-  refused("a column that is not there")("batch_size" -> "1", "columns" -> "x")(
+  refused("a column that does not exist")("batch_size" -> "1", "columns" -> "x")(
     "Option `columns` names `x`, but the columns are: image, label, emb.")
   refused("a tail strategy that is none")("batch_size" -> "1", "tail_strategy" -> "x")(
     "it must be `write` or `drop` or `pad`.")
-  refused("metadata that is no object of strings")("batch_size" -> "1", "metadata" -> """{"a":1}""")(
+  refused("metadata that is not an object of strings")("batch_size" -> "1", "metadata" -> """{"a":1}""")(
     "it must be a JSON object whose values are strings.")
 
   test("dtype and shapes find their columns by Spark's rule for case") {
@@ -96,11 +96,11 @@ class WritePlanTest extends AnyFunSuite {
   refused("a name twice in JSON")("batch_size" -> "1", "dtype" -> """{"label":"U8","label":"I8"}""")(
     "Option `dtype` is")
 
-  test("refused: a column that is no tensor, with the option that leaves it out") {
+  test("refused: a column that is not a tensor, with the option that leaves it out") {
     val error = intercept[InvalidRequestException](plan(new StructType().add("s", ArrayType(StringType)),
       "batch_size" -> "1"))
     assert(error.getMessage.contains(
-      "Column `s` is array<string>, which is no tensor") && error.getMessage.contains("`columns`"))
+      "Column `s` is array<string>, which is not a tensor") && error.getMessage.contains("`columns`"))
   }
 
   private val mixed =
