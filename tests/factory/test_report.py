@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,19 @@ def test_seconds_of_operators_are_told(out: Path, tmp_path: Path, capsys: pytest
     assert "read, write" in page.text
     # No file of a stage whose bytes are to be equal has them.
     assert "seconds" not in (out / "first" / "manifest.json").read_text()
+
+
+def test_labels_of_bars_have_room(tmp_path: Path, sync: Backend) -> None:
+    ids = ["perceptual_hash_dedup_1", *(f"a_rather_long_name_of_an_operator_{number}" for number in (1, 2))]
+    stage = Stage("s", [WordCount(id=name, output=f"field {number}") for number, name in enumerate(ids)])
+    run(Pipeline("p", (stage,)), datasets.Dataset.from_dict({"text": ["a b"]}), tmp_path, backend=sync)
+    plot = report(tmp_path).to_html().partition("<b>seconds</b>")[2].partition("</svg>")[0]
+    labels = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)<', plot)
+    assert [text for _, text in labels] == [
+        ids[0], "a_rather_long_nam…operator_1", "a_rather_long_nam…operator_2", "read, write",
+    ]  # fmt: skip
+    # Letters have about half the size of the type, which is 9.
+    assert all(int(x) >= 5.4 * len(text) for x, text in labels)
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"[]", b'{"shards": 3}', b'{"shards": [{"input": "of another run"}]}'])

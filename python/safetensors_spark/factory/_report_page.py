@@ -23,6 +23,10 @@ text { fill: currentColor; font: 9px system-ui, sans-serif; }
 """
 
 
+# Letters of a label, and how wide one is.
+_LABEL, _LETTER = 28, 5.6
+
+
 def page(pipeline: str, stages: Sequence[StageReport]) -> str:
     """The whole page."""
     name = escape(pipeline)
@@ -109,16 +113,24 @@ def _bars(name: str, about: str, bars: Sequence[tuple[str, float, str]]) -> str:
     if not bars:
         return f"<figure>{title}</figure>"
     height, width, most = 14, 300, max(value for _, value, _ in bars) or 1
+    labels = [_short(label) for label, _, _ in bars]
+    # Of labels; the longest bar leaves some for what stands at its end.
+    room = max(78, round(_LETTER * max(map(len, labels))))
     parts = []
-    for place, (label, value, text) in enumerate(bars):
-        top, length = place * height, 170 * value / most
+    for place, (label, (_, value, text)) in enumerate(zip(labels, bars, strict=True)):
+        top, length = place * height, (width - room - 52) * value / most
         parts.append(
-            f'<text x="78" y="{top + 10}" text-anchor="end">{escape(label[:16])}</text>'
-            f'<rect x="82" y="{top + 2}" width="{length:.1f}" height="{height - 4}"/>'
-            f'<text x="{86 + length:.1f}" y="{top + 10}">{text}</text>'
+            f'<text x="{room}" y="{top + 10}" text-anchor="end">{escape(label)}</text>'
+            f'<rect x="{room + 4}" y="{top + 2}" width="{length:.1f}" height="{height - 4}"/>'
+            f'<text x="{room + 8 + length:.1f}" y="{top + 10}">{text}</text>'
         )
     size = height * len(bars)
     return (
         f'<figure>{title}<svg viewBox="0 0 {width} {size}" role="img" aria-label="{escape(name)}">'
         f"{''.join(parts)}</svg></figure>"
     )
+
+
+def _short(label: str) -> str:
+    """A label of a bar: of a long one the beginning and the end, in which ids differ."""
+    return label if len(label) <= _LABEL else f"{label[: _LABEL - 11]}…{label[-10:]}"
