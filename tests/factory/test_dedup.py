@@ -238,7 +238,7 @@ os._exit(0)
 def _changes(folder: Path, limit: int) -> int | None:
     command = [sys.executable, "-c", _SCRIPT, str(folder), str(limit)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=100, env=env)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=900, env=env)
     assert done.returncode in (0, 9)
     return int(done.stdout.split()[-1]) if done.returncode == 0 else None
 

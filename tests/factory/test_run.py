@@ -239,7 +239,7 @@ def _changes(folder: Path, limit: int) -> int | None:
     """How many changes of files a run makes in a process of its own; None if it was killed before the next one."""
     command = [sys.executable, "-c", _SCRIPT, str(folder), str(limit)]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=100, env=env)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=900, env=env)
     assert done.returncode in (0, 9)
     return int(done.stdout.split()[-1]) if done.returncode == 0 else None
 
@@ -282,7 +282,7 @@ def test_a_full_disk_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
     def start(folder: str, disk: str) -> str:
         command = [sys.executable, "-c", _FULL, str(tmp_path / folder), disk]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=100, env=env).stdout
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=900, env=env).stdout
 
     told = start("a", "full")
     assert "cannot be written: File too large. The partial file is removed. Make room" in told
