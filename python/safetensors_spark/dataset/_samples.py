@@ -77,8 +77,8 @@ class Samples:
     def number(self, number: Any) -> int:
         """The number of a sample, which may be counted from the end. Raises `IndexError` for what no sample has."""
         try:
-            # To Python `True` is 1.
-            if isinstance(number, bool):
+            # To Python `True` is 1, and so it is to NumPy 1.26.
+            if isinstance(number, bool | np.bool_):
                 raise TypeError
             return range(len(self))[index(number)]
         except IndexError:
