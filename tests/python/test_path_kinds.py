@@ -157,13 +157,18 @@ def test_a_file_of_a_name_that_no_file_system_has(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
+def _make_hole(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
 @pytest.mark.parametrize("name", ["dataset_manifest.json", INDEX])
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (os.mkfifo, "is not a regular file"),
         (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
-        (lambda path: path.touch() or os.truncate(path, 1 << 40), "has 1,099,511,627,776 bytes, and at most"),
+        (_make_hole, "has 1,099,511,627,776 bytes, and at most"),
     ],
     ids=["pipe", "device", "hole"],
 )

@@ -4,6 +4,7 @@ import random
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def attack(count: int) -> dict[str, Any]:
                 chance.choice(list(SWAPS.values()))(victim)
             if chance.random() < 0.2:
                 (staging / "pending" / "c.parquet").symlink_to("../../secret/a.safetensors")
-            actions = [
+            actions: list[Callable[[], Any]] = [
                 partial(list_pending, staging),
                 partial(remaining_budget, staging),
                 partial(retry_failed, staging),
