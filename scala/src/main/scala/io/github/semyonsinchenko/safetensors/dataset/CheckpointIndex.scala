@@ -1,5 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
+import java.io.{CharConversionException, InputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
@@ -64,11 +65,16 @@ private[dataset] object CheckpointIndex {
         fault(s"tensor `${entry.getKey}` is in ${entry.getValue}, which is not a file name in its directory")
       entry.getKey -> name
     }
-    val bytes =
-      AtomicFile.read(path, path.getFileSystem(conf)).getOrElse(throw NoDataException.at(path))
-    val weights =
-      try mapper.readTree(bytes).path("weight_map")
-      catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }
+    val fs = path.getFileSystem(conf)
+    // A stream: the file may be larger than memory, and no JSON.
+    def parse(in: InputStream) =
+      try mapper.readTree(in).path("weight_map")
+      catch {
+        case e: JsonProcessingException => fault(e.getOriginalMessage)
+        // Zeros look like UTF-32 to the parser.
+        case e: CharConversionException => fault(e.getMessage)
+      }
+    val weights = AtomicFile.use(path, fs)(parse).getOrElse(throw NoDataException.at(path))
     if (!weights.isObject || weights.isEmpty) fault("it has no object `weight_map` with the files of tensors")
     CheckpointIndex(path.getName, weights.properties.asScala.map(file).toMap)
   }

@@ -1,6 +1,6 @@
 package io.github.semyonsinchenko.safetensors.dataset
 
-import java.io.{InputStream, OutputStream}
+import java.io.{CharConversionException, InputStream, OutputStream}
 
 import scala.jdk.CollectionConverters._
 
@@ -190,7 +190,11 @@ private final class ManifestReader(path: Path) {
   /** @throws InvalidManifestException if the manifest is invalid */
   def read(in: InputStream): Manifest =
     try read(mapper.getFactory.createParser(in))
-    catch { case e: JsonProcessingException => fault(e.getOriginalMessage) }
+    catch {
+      case e: JsonProcessingException => fault(e.getOriginalMessage)
+      // Zeros look like UTF-32 to the parser.
+      case e: CharConversionException => fault(e.getMessage)
+    }
 
   private def read(json: JsonParser): Manifest = {
     val root   = mapper.createObjectNode()
