@@ -121,6 +121,14 @@ class ManifestTest extends AnyFunSuite {
     }
   }
 
+  test("refused: a manifest of zeros") {
+    TempDir { directory =>
+      Files.write(directory.resolve("dataset_manifest.json"), new Array[Byte](4096))
+      assert(
+        intercept[InvalidManifestException](read(directory)).getMessage.contains("dataset_manifest.json"))
+    }
+  }
+
   refusedText("an unknown mode", "its mode is `stream`, expected `batch` or `key_value`")(
     "\"mode\" : \"batch\"", "\"mode\" : \"stream\"")
   refusedText("a bucket that is not among them", "`key_bucket`")("\"bucket\" : 3", "\"bucket\" : 16")
