@@ -7,12 +7,15 @@ import gzip
 import json
 import lzma
 import math
+import os
 import re
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import fsspec
@@ -27,7 +30,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from pipeline.conftest import ALL, MakeBackend
 from safetensors_spark import PipelineError, SafetensorsSparkError
 from safetensors_spark.dataset import open_dataset, write_dataset
-from safetensors_spark.pipeline import Dataset, col, load_file, load_jsonl
+from safetensors_spark.pipeline import Dataset, SyncBackend, col, load_file, load_jsonl
 
 ROWS = [{"id": number, "text": f"\n\u2028é{number}", "tokens": list(range(number))} for number in range(5)]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
@@ -396,6 +399,34 @@ def test_links_to_folders_are_gone_into(tmp_path: Path, sync: MakeBackend) -> No
         assert sorted(found) == sorted(expected)
     hidden = Dataset.from_files(tmp_path / "in" / ".hidden[1]", "*.jsonl").load_jsonl()
     assert list(sync().execute(hidden)) == ["in/.hidden[1]"]
+
+
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A folder of a user who is not root: root may list all folders."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        root = os.geteuid() == 0
+        if root:
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_a_folder_that_may_not_be_listed_is_an_error(nobody: Path) -> None:
+    for folder in ("a", "b"):
+        (nobody / folder).mkdir()
+        (nobody / folder / "1.jsonl").write_text("1\n")
+    (nobody / "b").chmod(0)
+    try:
+        with pytest.raises(PipelineError, match=r"b cannot be listed \(Permission denied\)"):
+            SyncBackend().plan(Dataset.from_files(nobody, "**/*.jsonl").load_jsonl())
+        assert "1 shard" in str(SyncBackend().plan(Dataset.from_files(nobody, "a/*.jsonl").load_jsonl()))
+    finally:
+        (nobody / "b").chmod(0o755)
 
 
 def test_a_run_does_not_write_what_it_reads(tmp_path: Path, sync: MakeBackend) -> None:
