@@ -271,10 +271,10 @@ release-check: site $(UV)
 	$(UV) pip install --quiet --python .venv-$*/bin/python --no-deps --editable .
 	@touch $@
 
-# The documents as a site, in target/site; a link that leads nowhere is an error.
+# The documents as a site, in target/site; a link that leads nowhere is an error. (With `--quiet` MkDocs does not count warnings.)
 site: .venv-site/made
 	@echo "== $@: mkdocs"
-	@time NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --quiet
+	@time NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build
 
 # The tutorials as notebooks, which run from top to bottom where their packages are.
 NOTEBOOKS = --with-requirements project/notebooks.txt python tests/run_notebooks.py
