@@ -6,26 +6,52 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, TextIO
 
 # Of addresses: libraries reserve far more than they use.
 ADDRESSES = 6 << 30
 
 
-def call(work: Callable[..., Any], *arguments: Any, seconds: float, addresses: int = ADDRESSES) -> Any:
-    """What a function of a module returns, as JSON. Raises AssertionError if it raises, dies, or is late."""
+def call(
+    work: Callable[..., Any],
+    *arguments: Any,
+    seconds: float,
+    addresses: int = ADDRESSES,
+    may_end_by: Collection[signal.Signals] = (),
+) -> Any:
+    """What a function of a module returns, as JSON; None where it ended by one of the signals that it may end by.
+
+    Raises AssertionError if it raises, dies otherwise, or is late. What it has started ends with it.
+    """
     command = [sys.executable, "-m", "reliability.bounded", work.__module__, work.__name__, json.dumps(arguments)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "ADDRESSES": str(addresses)}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=seconds)
-    except subprocess.TimeoutExpired as late:
-        raise AssertionError(f"{work.__name__}{arguments} is not done after {seconds} s: {late.stderr!r}") from None
-    assert done.returncode == 0, f"{work.__name__}{arguments} ended with {done.returncode}:\n{done.stderr[-5000:]}"
-    return json.loads(done.stdout.splitlines()[-1])
+    # Files, not pipes: a process that it has started may hold a pipe for as long as it likes.
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as failed:
+        child = subprocess.Popen(command, stdout=said, stderr=failed, env=environment, start_new_session=True)
+        try:
+            code = child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{work.__name__}{arguments} is not done after {seconds} s: {_text(failed)}") from None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        if -code in may_end_by:
+            return None
+        assert code == 0, f"{work.__name__}{arguments} ended with {code}:\n{_text(failed)}"
+        return json.loads(_text(said).splitlines()[-1])
+
+
+def _text(file: TextIO) -> str:
+    file.seek(0)
+    return file.read()[-50_000:]
 
 
 def resident_mb() -> int:
