@@ -131,7 +131,7 @@ def test_tar_files_that_are_damaged_or_cut_off(tmp_path: Path) -> None:
     for name, content, words in (
         ("boundary", whole[:1024], "truncated, or has no end"),
         ("header", whole[:1024] + b"X" * 512 + whole[1536:], "a header is damaged"),
-        ("middle", whole[:1300], "cut off"),
+        ("middle", whole[:1300], "truncated"),
         ("two", whole + whole, "something follows its end"),
     ):
         (tmp_path / f"{name}.tar").write_bytes(content)

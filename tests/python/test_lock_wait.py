@@ -65,7 +65,7 @@ def test_it_takes_the_lock_of_a_holder_without_signs_of_life(
     assert (
         f"holds {target.location}/{LOCK} ({dead}). That one has shown no sign of life for 2 s; after 100 s" in said[0]
     )
-    assert f"{LOCK} is removed: nothing of it has changed for 100 s, so its holder is dead ({dead})" in said[-1]
+    assert f"{LOCK} is removed: it has not changed for 100 s, so its holder is dead ({dead})" in said[-1]
 
 
 def test_a_lock_that_was_written_in_part_is_taken_after_the_usual_time(

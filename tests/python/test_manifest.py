@@ -143,7 +143,7 @@ def test_a_folder_without_one(tmp_path: Path) -> None:
         ({"shards": [_bucketed(0, 2, 2)]}, r"`shards\[0\]\.key_bucket\.bucket` is 2, expected less than 2"),
         ({"shards": [_bucketed(0, 2, 1, first_key="a")]}, r"`shards\[0\]\.key_bucket\.last_key` is null, expected str"),
         ({"shards": [_bucketed(0, 2, 1, last_key="a")]}, r"`shards\[0\]\.key_bucket\.first_key` is null, expected str"),
-        ({"shards": [SHARD | {"key_bucket": 2}]}, r"shards\[0\]\.key_bucket\. is no object"),
+        ({"shards": [SHARD | {"key_bucket": 2}]}, r"shards\[0\]\.key_bucket\. is not an object"),
         ({"commit_id": None}, "`commit_id` is null, expected str"),
         ({"schema": [COLUMN | {"kind": "stream"}]}, r"`schema\[0\]\.kind` is `stream`, expected fixed\|ragged\|text"),
         ({"schema": [COLUMN | {"kind": None}]}, r"`schema\[0\]\.kind` is null, expected str"),

@@ -5,7 +5,7 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,6 +14,7 @@ import pytest
 
 import safetensors_spark as sts
 from handmade import Handmade
+from safetensors_spark._files.storage import LocalFolder
 from safetensors_spark.dataset import open_dataset, open_store, verify
 
 INDEX = "_tensor_index.parquet"
@@ -135,10 +136,14 @@ def test_a_shard_without_permission(dataset: Handmade) -> None:
 
 
 def test_a_shard_whose_device_fails(dataset: Handmade, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError(5, "Input/output error")
+    whole = LocalFolder.open
 
-    monkeypatch.setattr("safetensors_spark._files.storage.LocalFolder.open", fail)
+    def fail(folder: LocalFolder, name: str) -> BinaryIO:
+        if name == dataset.shards[0]["file"]:
+            raise OSError(5, "Input/output error")
+        return whole(folder, name)
+
+    monkeypatch.setattr(LocalFolder, "open", fail)
     faults = [(fault.file, fault.what) for fault in verify(dataset.folder).faults]
     assert (dataset.shards[0]["file"], "it cannot be read: [Errno 5] Input/output error") in faults
 

@@ -153,7 +153,7 @@ def test_a_file_of_a_name_that_no_file_system_has(tmp_path: Path) -> None:
     assert len(str(raised.value)) < 1000
     save(tmp_path / "a.safetensors", a=[1])
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
-    with pytest.raises(sts.InvalidCheckpointError, match="which is no name of a file beside it"):
+    with pytest.raises(sts.InvalidCheckpointError, match="which is not the name of a file beside it"):
         open_store(tmp_path)
 
 
@@ -187,7 +187,7 @@ def test_a_shard_that_is_a_link_to_itself(tmp_path: Path) -> None:
     made.commit()
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to(name)
-    with pytest.raises(FileNotFoundError, match=f"{name} is not there: the dataset has lost it"):
+    with pytest.raises(FileNotFoundError, match=f"{name} does not exist: the dataset has lost it"):
         open_store(tmp_path)["a"]
 
 
