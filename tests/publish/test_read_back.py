@@ -216,7 +216,7 @@ def test_offline_is_said(server: hub.Server) -> None:
     found = client(server, READ + "print(said(opened))", offline=True)
     assert found == (
         "OSError: hf://datasets/me/points cannot be read: HF_HUB_OFFLINE is set. "
-        "Unset it, or read a copy on this machine."
+        "Unset it, or read a local copy."
     )
 
 
