@@ -215,8 +215,7 @@ def test_a_gated_dataset_says_where_to_ask(server: hub.Server) -> None:
 def test_offline_is_said(server: hub.Server) -> None:
     found = client(server, READ + "print(said(opened))", offline=True)
     assert found == (
-        "OSError: hf://datasets/me/points cannot be read: HF_HUB_OFFLINE is set. "
-        "Unset it, or read a local copy."
+        "OSError: hf://datasets/me/points cannot be read: HF_HUB_OFFLINE is set. Unset it, or read a local copy."
     )
 
 
