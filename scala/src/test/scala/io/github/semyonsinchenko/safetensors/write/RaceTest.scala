@@ -117,7 +117,7 @@ class RaceTest extends FaultyWrites("local[2]") {
         writer(rows(200 until 206), "append", batch).save(directory.toString)
         throw new IOException("no connection")
       }(Try(write(rows(fresh), directory, "append", batch)))
-      assert(late.failed.get.getMessage.contains("It is not known whether"))
+      assert(late.failed.get.getMessage.contains("It is unknown whether"))
       assert(seen(directory, batch) == old ++ (200 until 206))
       assert(leftovers(directory).isEmpty)
     }
