@@ -19,7 +19,7 @@ _POM = ("name", "description", "url", "licenses", "developers", "scm")
 
 
 def check(tag: str | None) -> list[str]:
-    """What stands in the way of a release of this tag; without a tag, of any release."""
+    """The problems that prevent a release of this tag; without a tag, of any release."""
     found = []
     if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", VERSION):
         found.append(f"VERSION is {VERSION!r}, expected a version such as 1.2.3 or 1.2.3rc1")

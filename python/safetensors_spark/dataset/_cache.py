@@ -33,7 +33,7 @@ class Local:
 
     def map(self, shard: Shard) -> Mapped:
         path = self._folder.path / shard.file
-        # To open a pipe would wait for a writer.
+        # `open` refuses it too, but does not say that the dataset may be opened again.
         if path.exists() and not path.is_file():
             raise DamagedShardError(f"{path} is not a file any more. Restore it, or open the dataset again.")
         with self._folder.open(shard.file) as opened:

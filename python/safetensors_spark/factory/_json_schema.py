@@ -19,7 +19,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def json_schema(model: type[BaseModel], places: Mapping[type[BaseModel], Types[Any]]) -> dict[str, Any]:
-    """The schema of a model, within which all classes of a kind that are known stand in the place of other models."""
+    """The schema of a model, in which the known classes of a kind replace other models."""
     known = {place: [types.find(name) for name in types.names()] for place, types in places.items()}
     models = [(one, "validation") for one in (model, *(one for some in known.values() for one in some))]
     references, found = models_json_schema(models, schema_generator=_Generator)  # type: ignore[arg-type]
