@@ -86,7 +86,7 @@ def _changed(random: Random, text: str) -> str:
 def documentation() -> Iterator[str]:
     """Paragraphs in English: what Amazon's services say of themselves in `botocore`."""
     for file in sorted(_folder("botocore").glob("data/*/*/service-2.json.gz")):
-        for text in _documented(json.loads(gzip.decompress(file.read_bytes()))):
+        for text in documented(json.loads(gzip.decompress(file.read_bytes()))):
             plain = " ".join(html.unescape(_TAG.sub(" ", text)).split())
             if 60 <= len(plain) <= 1000:
                 yield plain
@@ -111,13 +111,14 @@ def _folder(package: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _documented(part: Any) -> Iterator[str]:
+def documented(part: Any) -> Iterator[str]:
+    """The documentation in a description of a service, wherever it is."""
     if isinstance(part, dict):
         for name, value in part.items():
             if name == "documentation" and isinstance(value, str):
                 yield value
             else:
-                yield from _documented(value)
+                yield from documented(value)
     elif isinstance(part, list):
         for value in part:
-            yield from _documented(value)
+            yield from documented(value)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+
+from benchmarks.texts import documented
 
 _TAG = re.compile(r"<[^>]+>")
 _STRING = re.compile(r'^"(.*)"$')
@@ -22,7 +23,7 @@ def documentation(least: int = 200) -> Iterator[str]:
         least: the characters that a text has.
     """
     for file in sorted(_folder("botocore", "data").glob("*/*/service-2.json.gz")):
-        for text in _documented(json.loads(gzip.decompress(file.read_bytes()))):
+        for text in documented(json.loads(gzip.decompress(file.read_bytes()))):
             plain = " ".join(html.unescape(_TAG.sub(" ", text)).split())
             if len(plain) >= least:
                 yield plain
@@ -43,18 +44,6 @@ def _folder(package: str, name: str) -> Path:
     assert spec is not None, f"{package} is not installed"
     assert spec.origin is not None
     return Path(spec.origin).parent / name
-
-
-def _documented(part: Any) -> Iterator[str]:
-    if isinstance(part, dict):
-        for name, value in part.items():
-            if name == "documentation" and isinstance(value, str):
-                yield value
-            else:
-                yield from _documented(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _documented(value)
 
 
 def _translated(content: str) -> Iterator[str]:

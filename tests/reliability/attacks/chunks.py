@@ -10,19 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reliability.attacks.errors import outcome, told
-from reliability.bounded import call
+from reliability.attacks.apart import attacked
+from reliability.attacks.errors import outcome
 from reliability.check import Check, Outcome
 
 CHUNKS = 50_000
-SECONDS = 3600
 END = struct.Struct("<IQ8s")
 ROWS = [{"id": number, "text": f"word {number}", "more": [number, number + 1]} for number in range(50)]
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, int(CHUNKS * scale), seconds=SECONDS)
-    return Outcome(found["attempts"], told(Counter(found["seen"])))
+    return attacked(attack, int(CHUNKS * scale))
 
 
 def attack(count: int) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reliability.attacks.errors import outcome, told
-from reliability.bounded import call
+from reliability.attacks.apart import attacked
+from reliability.attacks.errors import outcome
 from reliability.check import Check, Outcome
 
 FILES = 20_000
-SECONDS = 3600
 # YAML that costs or does more than it shows.
 TRICKS = [
     "a: &a [x]\nb: *a", "a: &a {b: *a}", "!!python/object/apply:os.system [id]", "a: !!binary aGk=", "? [a]\n: b",
@@ -23,8 +22,7 @@ TRICKS = [
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, int(FILES * scale), seconds=SECONDS)
-    return Outcome(found["attempts"], told(Counter(found["seen"])))
+    return attacked(attack, int(FILES * scale))
 
 
 def attack(count: int) -> dict[str, Any]:

@@ -3,26 +3,22 @@
 import random
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reliability.attacks.apart import in_batches
 from reliability.attacks.errors import outcome, told
-from reliability.bounded import call, resident_mb
+from reliability.bounded import resident_mb
 from reliability.check import Check, Outcome
 
 DATASETS = 100_000
 BATCH = 5000
-SECONDS = 3600
-PROCESSES = 2
 
 
 def run(scale: float) -> Outcome:
     count = int(DATASETS * scale)
-    spans = [(first, min(BATCH, count - first)) for first in range(0, count, BATCH)]
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        found = list(pool.map(lambda span: call(read, *span, seconds=SECONDS), spans))
+    found = in_batches(read, count, BATCH)
     seen = sum((Counter(one["seen"]) for one in found), Counter[str]())
     assert len(seen) > 5, f"the damage reaches few rules: {seen}"
     assert seen["done"] > count / 50, f"no dataset is read in spite of its damage: {seen}"

@@ -1,24 +1,20 @@
 """Headers of every kind, read by Python and by the official library in the same process."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from reliability.bounded import call, resident_mb
+from reliability.attacks.apart import in_batches
+from reliability.bounded import resident_mb
 from reliability.check import Check, Outcome
 
 FILES = 1_000_000
 SEED = 23
 # Batches are processes: one after the other, so that a fault of memory is seen.
 BATCH = 50_000
-SECONDS = 3600
-PROCESSES = 2
 
 
 def run(scale: float) -> Outcome:
     files = int(FILES * scale)
-    spans = [(first, min(BATCH, files - first)) for first in range(0, files, BATCH)]
-    with ThreadPoolExecutor(PROCESSES) as pool:
-        found = list(pool.map(lambda span: call(compare, *span, seconds=SECONDS), spans))
+    found = in_batches(compare, files, BATCH)
     accepted = sum(one["accepted"] for one in found)
     assert files / 10 < accepted < files, "the files reach no rule, or nothing behind the rules"
     memory = max(one["memory"] for one in found)

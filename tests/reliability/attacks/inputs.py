@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reliability.attacks.errors import outcome, told
-from reliability.bounded import call
+from reliability.attacks.apart import attacked
+from reliability.attacks.errors import outcome
 from reliability.check import Check, Outcome
 
 INPUTS = 3000
-SECONDS = 3600
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, int(INPUTS * scale), seconds=SECONDS)
-    return Outcome(found["attempts"], told(Counter(found["seen"])))
+    return attacked(attack, int(INPUTS * scale))
 
 
 def attack(count: int) -> dict[str, Any]:

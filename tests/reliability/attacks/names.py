@@ -5,18 +5,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from reliability.attacks.errors import check_clear, told
-from reliability.bounded import call
+from reliability.attacks.apart import attacked
+from reliability.attacks.errors import check_clear
 from reliability.check import Check, Outcome
 
-SECONDS = 3600
 # The short form takes each of so many.
 EACH = 5
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, 1 if scale >= 0.1 else EACH, seconds=SECONDS)
-    return Outcome(found["attempts"], told(Counter(found["seen"])))
+    return attacked(attack, 1 if scale >= 0.1 else EACH)
 
 
 def attack(each: int) -> dict[str, Any]:

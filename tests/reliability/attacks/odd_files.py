@@ -17,7 +17,7 @@ def _hole(path: Path) -> None:
     os.truncate(path, HUGE)
 
 
-# What stands in the place of a file.
+# What replaces a file.
 SWAPS: dict[str, Swap] = {
     "a pipe": os.mkfifo,
     "a folder": Path.mkdir,

@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reliability.attacks.errors import outcome, told
-from reliability.bounded import call
+from reliability.attacks.apart import attacked
+from reliability.attacks.errors import outcome
 from reliability.check import Check, Outcome
 
 STAGINGS = 5000
-SECONDS = 3600
 
 
 def run(scale: float) -> Outcome:
-    found = call(attack, int(STAGINGS * scale), seconds=SECONDS)
-    return Outcome(found["attempts"], told(Counter(found["seen"])))
+    return attacked(attack, int(STAGINGS * scale))
 
 
 def attack(count: int) -> dict[str, Any]:
@@ -87,7 +85,7 @@ CHECK = Check(
     kind="attack",
     environment="publish",
     what="staging directories whose sidecars are damaged, or in which pipes, folders, devices, links and files of a "
-    "terabyte stand in the place of bodies and sidecars: listed, moved, retried and pruned",
+    "terabyte replace bodies and sidecars: listed, moved, retried and pruned",
     holds="Each call is done, or an error of ours says what is wrong. A file that a link leads to outside of the "
     "directory is as it was.",
     run=run,

@@ -4,17 +4,14 @@ import gc
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from reliability.bounded import call
 from reliability.check import Check, Outcome
-from reliability.held import check_flat, held, repetitions
+from reliability.held import held, stays_flat
 from safetensors_spark.dataset import open_dataset, open_store, write_dataset
 
-SECONDS = 3600
 ROWS = 2000
 KEYS = 500
 # Of each append; after so many the dataset is overwritten.
@@ -98,11 +95,7 @@ def repeat(folder: str, first: int, count: int) -> dict[str, Any]:
 
 
 def run(scale: float) -> Outcome:
-    first, count = repetitions(scale)
-    with TemporaryDirectory() as folder:
-        answer = call(repeat, folder, first, count, seconds=SECONDS)
-    seen = check_flat(answer["before"], answer["after"])
-    return Outcome(count, f"{answer['rows']:,} rows read; {seen}")
+    return stays_flat(repeat, scale)
 
 
 CHECK = Check(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from reliability.bounded import call
 from reliability.check import Check, Outcome
-from reliability.held import check_flat, held, repetitions
+from reliability.held import held, stays_flat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SECONDS = 3600
 
 # All of the heap is resident from the beginning. Spark's store of what has run keeps little.
 CONF = {
@@ -106,11 +103,7 @@ def repeat(folder: str, first: int, count: int) -> dict[str, Any]:
 
 
 def run(scale: float) -> Outcome:
-    first, count = repetitions(scale)
-    with TemporaryDirectory() as folder:
-        answer = call(repeat, folder, first, count, seconds=SECONDS)
-    seen = check_flat(answer["before"], answer["after"])
-    return Outcome(count, f"{answer['rows']:,} rows read; {seen}")
+    return stays_flat(repeat, scale)
 
 
 CHECK = Check(
